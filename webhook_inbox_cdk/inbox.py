@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Self
 
 from aws_cdk import Annotations, CfnOutput, Stack
 from aws_cdk import aws_ec2 as ec2
@@ -29,9 +29,7 @@ from webhook_inbox.configuration import inbox_toml
 from webhook_inbox.configuration.check_warnings import warnings
 from webhook_inbox.configuration.compile import compile_manifest
 from webhook_inbox.domain.errors import ConfigurationError
-from webhook_inbox.domain.manifest import HOLD, METADATA
-
-LOCAL: Final = "local"
+from webhook_inbox.domain.manifest import HOLD, LOCAL, METADATA, Manifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,17 +127,7 @@ class WebhookInbox(Construct):
 
     def __init__(self, scope: Construct, construct_id: str, props: InboxProps) -> None:
         super().__init__(scope, construct_id)
-        if not re.fullmatch(r"[a-z][a-z0-9-]{0,19}", props.stage):
-            raise ConfigurationError(
-                f"stage {props.stage!r}: use 1-20 of a-z 0-9 -, a letter first"
-            )
-        self.manifest = compile_manifest(
-            props.functions,
-            stage=props.stage,
-            requirements=processor_requirements(props.functions),
-        )
-        for number, text in enumerate(warnings(props.functions, self.manifest)):
-            Annotations.of(self).add_warning_v2(f"webhook-inbox:{number}", text)
+        self.manifest = self._compiled(props)
         resources = self._resources(props)
         ingest = Ingest(self, "Ingest", resources)
         self.processors = {
@@ -177,6 +165,17 @@ class WebhookInbox(Construct):
                 **_webhook_urls(api.url, self.manifest.sources),
             }
         )
+
+    def _compiled(self, props: InboxProps) -> Manifest:
+        if not re.fullmatch(r"[a-z][a-z0-9-]{0,19}", props.stage):
+            raise ConfigurationError(
+                f"stage {props.stage!r}: use 1-20 of a-z 0-9 -, a letter first"
+            )
+        files = processor_requirements(props.functions)
+        manifest = compile_manifest(props.functions, stage=props.stage, requirements=files)
+        for number, text in enumerate(warnings(props.functions, manifest)):
+            Annotations.of(self).add_warning_v2(f"webhook-inbox:{number}", text)
+        return manifest
 
     def _resources(self, props: InboxProps) -> Resources:
         serial = self.manifest.serial_lanes

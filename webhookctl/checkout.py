@@ -10,11 +10,10 @@ from botocore.exceptions import ClientError
 from webhook_inbox_cdk.contents import processor_requirements
 
 from webhook_inbox.configuration import inbox_toml
-from webhook_inbox.configuration.check_warnings import warnings
 from webhook_inbox.configuration.compile import compile_manifest
-from webhook_inbox.configuration.inbox_toml import ThrottleSpec
-from webhook_inbox.configuration.similar_names import did_you_mean
+from webhook_inbox.configuration.inbox_toml import Configuration
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
+from webhook_inbox.domain.similar_names import did_you_mean
 from webhookctl.errors import CommandError
 from webhookctl.repository import own_directories, owned
 from webhookctl.target import Target
@@ -50,25 +49,13 @@ class Checkout:
         files = processor_requirements(self.functions)
         return compile_manifest(self.functions, stage=stage, requirements=files)
 
-    def sources(self, stage: str) -> dict[str, SourceSpec]:
-        """Reads the sources without importing handlers; raises ConfigurationError."""
-        return dict(inbox_toml.load(self.functions / "inbox.toml", stage=stage).sources)
-
-    def secrets(self, stage: str) -> tuple[str, ...]:
-        """Reads the names of all secrets; raises ConfigurationError."""
-        return inbox_toml.load(self.functions / "inbox.toml", stage=stage).secrets
-
-    def throttles(self, stage: str) -> dict[str, ThrottleSpec]:
-        """Reads the limits of the sources' routes; raises ConfigurationError."""
-        return dict(inbox_toml.load(self.functions / "inbox.toml", stage=stage).throttles)
-
-    def warnings(self, manifest: Manifest) -> list[str]:
-        """Returns the warnings about a compiled manifest; raises ConfigurationError."""
-        return warnings(self.functions, manifest)
+    def configuration(self, stage: str) -> Configuration:
+        """Reads inbox.toml without importing handlers; raises ConfigurationError."""
+        return inbox_toml.load(self.functions / "inbox.toml", stage=stage)
 
     def source(self, name: str, stage: str) -> SourceSpec:
         """Returns a source; raises CommandError for an unknown name."""
-        sources = self.sources(stage)
+        sources = self.configuration(stage).sources
         if name not in sources:
             raise CommandError(unknown("source", name, sources, where="in inbox.toml"))
         return sources[name]

@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.exceptions import TyperException
 
-from webhook_inbox.configuration.similar_names import did_you_mean
+from webhook_inbox.domain.similar_names import did_you_mean
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -26,7 +26,10 @@ _BY_CLASS: Final[tuple[tuple[type[Exception], str], ...]] = (
     (boto.SSOError, LOG_IN),
     (boto.TokenRetrievalError, LOG_IN),
     (boto.CredentialRetrievalError, LOG_IN),
-    (boto.ConnectionError, "check the network and --region; with --local, that `make dev` runs"),
+    (
+        boto.ConnectionError,
+        "check the network and --region; with --local, that `webhookctl dev` runs",
+    ),
     (boto.HTTPClientError, "check the network and try again"),
 )
 _BY_CODE: Final = {
@@ -40,6 +43,7 @@ _BY_CODE: Final = {
     "ResourceNotFoundException": "the stack's resource no longer exists: deploy the stack again",
     "UnrecognizedClientException": LOG_IN,
 }
+INSTALL: Final = "run `pip install 'webhook-inbox[cdk,dev]'`, or `make setup` in a clone"
 DEFAULT: Final = "run it again with --debug to see where"
 
 

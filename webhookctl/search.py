@@ -73,12 +73,15 @@ class Wanted:
             self.source in {None, found.source}
             and (self.type is None or matches((self.type,), found.type))
             and (self.since is None or found.received_at >= self.since)
-            and (self.until is None or found.received_at < self.until)
+            and (self.until is None or found.received_at < self.until + ROUNDED)
         )
 
     def fits(self, overview: Overview) -> bool:
         """Returns whether an event matches."""
-        if self.since is not None and overview.event.received_at < self.since:
+        received_at = overview.event.received_at
+        if self.since is not None and received_at < self.since:
+            return False
+        if self.until is not None and received_at >= self.until:
             return False
         if self.handler is None:
             return self.status in {None, overview.status}
@@ -99,7 +102,7 @@ def find(table: Table, wanted: Wanted, *, now: datetime) -> Iterator[Overview]:
     found = filter(wanted.fits, _read(ledger, table, candidates, wanted, now))
     # The due index lists events in the order of their time rounded up to a second.
     for _, second in groupby(found, key=lambda overview: to_seconds(overview.event.received_at)):
-        yield from sorted(second, key=_exact, reverse=True)
+        yield from sorted(second, key=lambda overview: _place(overview.event), reverse=True)
 
 
 def _candidates(ledger: Ledger, table: Table, wanted: Wanted, now: datetime) -> Iterator[Received]:
@@ -226,13 +229,8 @@ def _newest(found: Received) -> float:
     return -found.received_at.timestamp()
 
 
-def _place(found: Received) -> tuple[datetime, str, str]:
+def _place(found: Received | StoredEvent) -> tuple[datetime, str, str]:
     return found.received_at, found.source, found.event_id
-
-
-def _exact(overview: Overview) -> tuple[datetime, str, str]:
-    event = overview.event
-    return event.received_at, event.source, event.event_id
 
 
 def _read(

@@ -189,7 +189,7 @@ def _local() -> Target:
     session = _running()
     if session is None:
         raise CommandError(
-            "no inbox runs on this machine: start one with `make dev`, and call webhookctl in"
+            "no inbox runs on this machine: start one with `webhookctl dev`, and call webhookctl in"
             " that directory"
         )
     urls = {name: f"{session.front}/webhooks/{name}" for name in _urls(session.outputs)}

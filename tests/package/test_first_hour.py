@@ -157,20 +157,11 @@ class Session:
             shown = self.workplace.run(
                 "webhookctl", "--local", "inbox", "inspect", event_id, "--json"
             )
-            [run] = runs_of(json.loads(shown))
+            [run] = json.loads(shown)["runs"]
             return run if run["status"] == "done" else None
 
         found: dict[str, Any] = await_value(ended, self.alive)
         return found
-
-
-def runs_of(shown: Any) -> list[dict[str, Any]]:
-    """Returns the runs in the JSON of `inbox inspect`."""
-    if isinstance(shown, dict):
-        if "runs" in shown:
-            return list(shown["runs"])
-        return [run for value in shown.values() for run in runs_of(value)]
-    return [run for value in shown for run in runs_of(value)] if isinstance(shown, list) else []
 
 
 def await_value(look: Callable[[], Any], alive: Callable[[], bool]) -> Any:

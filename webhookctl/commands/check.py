@@ -4,10 +4,12 @@ from typing import Annotated, Any
 
 import typer
 
+from webhook_inbox.configuration.check_warnings import warnings
 from webhook_inbox.configuration.inbox_toml import ThrottleSpec
 from webhook_inbox.domain.manifest import SPLIT, HandlerSpec, Manifest, SourceSpec
 from webhookctl.checkout import Checkout
 from webhookctl.display.output import counted
+from webhookctl.display.table import Column, Fit
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, Stage, offline
 
@@ -25,26 +27,24 @@ def check(
     checkout = Checkout.required()
     if not call.as_json:
         call.output.line(f"stage {stage}")
-    manifest, throttles = checkout.manifest(stage), checkout.throttles(stage)
+    manifest, throttles = checkout.manifest(stage), checkout.configuration(stage).throttles
     sources = [_source(spec, throttles[name]) for name, spec in manifest.sources.items()]
     handlers = [_handler(spec) for spec in _declared(manifest)]
-    warnings = checkout.warnings(manifest)
+    found = warnings(checkout.functions, manifest)
+    fails = strict and bool(found)
     if call.as_json:
         head = {"stage": manifest.stage, "version": manifest.version}
-        call.output.json({**head, "sources": sources, "handlers": handlers, "warnings": warnings})
-    else:
-        call.output.line()
-        _print(call, "sources", sources)
-        call.output.line()
-        _print(call, "handlers", handlers)
-        for warning in warnings:
-            call.output.note(f"Warning: {warning}")
-    if strict and warnings:
-        if call.as_json:
-            raise typer.Exit(1)  # the result has the warnings
-        raise CommandError(f"{counted(len(warnings), 'warning')}, which --strict makes errors")
-    if not call.as_json:
-        call.output.note(_summary(manifest, len(warnings)))
+        call.output.json({**head, "sources": sources, "handlers": handlers, "warnings": found})
+        raise typer.Exit(int(fails))
+    call.output.line()
+    _print(call, "sources", sources)
+    call.output.line()
+    _print(call, "handlers", handlers)
+    for warning in found:
+        call.output.note(f"Warning: {warning}")
+    if fails:
+        raise CommandError(f"{counted(len(found), 'warning')}, which --strict makes errors")
+    call.output.note(_summary(manifest, len(found)))
 
 
 def _source(spec: SourceSpec, throttle: ThrottleSpec) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def _print(call: Invocation, what: str, entries: list[dict[str, Any]]) -> None:
         call.output.line(f"no {what}")
         return
     rows = [[_cell(value) for value in entry.values()] for entry in entries]
-    call.output.table([name.upper() for name in entries[0]], rows)
+    call.output.table([Column(name.upper(), Fit.NAME) for name in entries[0]], rows)
 
 
 def _cell(value: object) -> object:

@@ -8,6 +8,7 @@ import typer
 
 from webhookctl.conformance import BadVector, Verdict, judge, read
 from webhookctl.display.output import counted
+from webhookctl.display.table import Column
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, offline, read_bytes
 
@@ -67,7 +68,7 @@ def _print(call: Invocation, verdicts: list[Verdict], wrong: list[Verdict]) -> N
         (provider, sum(v.agrees for v in group), len(group))
         for provider, group in _by_provider(verdicts).items()
     ]
-    call.output.table(("PROVIDER", "AGREE", "OF"), rows)
+    call.output.table((Column("PROVIDER"), Column("AGREE"), Column("OF")), rows)
     for verdict in wrong:
         expected = " or ".join(verdict.expected)
         why = f": {verdict.detail}" if verdict.detail else ""

@@ -14,7 +14,7 @@ from webhook_inbox.destinations.circuit import (
     circuit_from,
     limit_key,
 )
-from webhook_inbox.destinations.gate import spelled_rate
+from webhook_inbox.destinations.gate import WAITS_FOR, spelled_rate
 from webhook_inbox.destinations.rate_limiter import RESERVATION, moment
 from webhook_inbox.domain.manifest import DestinationSpec
 from webhook_inbox.domain.model import Run
@@ -30,10 +30,12 @@ from webhookctl.invocation import Invocation, takes_options
 
 COLUMNS: Final = (
     Column("DESTINATION", Fit.NAME),
-    *("CIRCUIT", "RATE", "WAITING", "OLDEST", "NEXT_PROBE"),
+    Column("CIRCUIT", Fit.NAME),
+    Column("RATE"),
+    Column("WAITING"),
+    Column("OLDEST"),
+    Column("NEXT_PROBE"),
 )
-# The prefix of `waits_for` of a run that waits for a destination.
-WAITS_FOR: Final = "destination "
 # The open runs that are read per partition of the due index; a handler has eight.
 PER_SHARD: Final = 200
 WORKERS: Final = 8
@@ -47,7 +49,7 @@ def destinations() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingRuns:
     """The runs that wait for destinations; not complete if only some of the due index was read."""
 
     runs: tuple[Run, ...]
@@ -66,7 +68,7 @@ def list_destinations(call: Invocation) -> None:
     # Not `known_manifest`: only the manifest names the destinations.
     specs = target.manifest.destinations
     rows = _rows(call, specs)
-    waiting = _waiting(target.ledger()) if specs else Waiting((), complete=True)
+    waiting = _waiting(target.ledger()) if specs else WaitingRuns((), complete=True)
     found = [destination_object(spec, rows, waiting, now) for spec in specs.values()]
     if call.as_json:
         for each in found:
@@ -88,7 +90,7 @@ def _rows(call: Invocation, names: Iterable[str]) -> dict[Key, Item]:
     return {Key(row["pk"], row["sk"]): row for row in found if live(row, now) is not None}
 
 
-def _waiting(ledger: Ledger) -> Waiting:
+def _waiting(ledger: Ledger) -> WaitingRuns:
     """Returns the runs that wait for any destination, as far as the limit allows."""
 
     def read(bucket: str) -> list[Run]:
@@ -97,11 +99,11 @@ def _waiting(ledger: Ledger) -> Waiting:
     with ThreadPoolExecutor(WORKERS) as pool:
         shards = list(pool.map(read, ledger.due_buckets()))
     waits = (run for runs in shards for run in runs if run.waits_for.startswith(WAITS_FOR))
-    return Waiting(tuple(waits), all(len(runs) <= PER_SHARD for runs in shards))
+    return WaitingRuns(tuple(waits), all(len(runs) <= PER_SHARD for runs in shards))
 
 
 def destination_object(
-    spec: DestinationSpec, rows: Mapping[Key, Item], waiting: Waiting, now: datetime
+    spec: DestinationSpec, rows: Mapping[Key, Item], waiting: WaitingRuns, now: datetime
 ) -> dict[str, Any]:
     """Returns a destination as JSON data."""
     circuit = circuit_from(rows.get(breaker_key(spec.name)))

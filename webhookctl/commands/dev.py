@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from webhookctl.checkout import Checkout
-from webhookctl.errors import CommandError
+from webhookctl.errors import INSTALL, CommandError
 from webhookctl.invocation import EXPOSED, Invocation, interactive
 
 STDIN: Final = Path("-")
@@ -80,8 +80,7 @@ def _run(root: Path, **options: Any) -> int:
         from webhookctl.local.session import run_dev  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise CommandError(
-            f"the local runtime needs {error.name}, which is not installed: run"
-            " `pip install 'webhook-inbox[cdk,dev]'`, or `make setup` in a clone"
+            f"the local runtime needs {error.name}, which is not installed: {INSTALL}"
         ) from error
     return run_dev(root, **options)
 

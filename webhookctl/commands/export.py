@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from webhook_inbox.domain.model import Overview, Run, Status
+from webhookctl.commands.inbox import the_one
 from webhookctl.display.generated_test import INLINE, GeneratedTest, generate, is_inline
 from webhookctl.display.output import counted
 from webhookctl.errors import CommandError
@@ -39,7 +40,7 @@ def export(
 
     The test needs the project's functions/. It contains the body, and no signature or secret.
     """
-    overview = _the_one(call, event_id, source)
+    overview = the_one(call, event_id, source, body=True)
     test = generate(overview, _chosen(overview, handler), output)
     if output is not None:
         _write(test, output)
@@ -49,18 +50,6 @@ def export(
             f" {INLINE:,}: use --output FILE, which writes the body to a file beside the test"
         )
     _report(call, overview, test, output)
-
-
-def _the_one(call: Invocation, event_id: str, source: str | None) -> Overview:
-    """Returns the event with its body; raises CommandError unless exactly one matches."""
-    found = call.overviews(event_id, source, with_body=True)
-    if len(found) == 1:
-        return found[0]
-    if found:
-        names = ", ".join(overview.event.source for overview in found)
-        raise CommandError(f"{event_id} exists in {names}: choose one with --source")
-    listed = call.program.command("inbox list")
-    raise CommandError(f"no event {event_id}: use an id from `{listed}`")
 
 
 def _chosen(overview: Overview, handler: str | None) -> list[Run]:

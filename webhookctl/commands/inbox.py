@@ -1,15 +1,15 @@
 """`inbox`: lists and inspects events."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from itertools import islice
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 
 from webhook_inbox.domain.manifest import matches
 from webhook_inbox.domain.model import EventStatus, Overview, Run, StoredEvent
-from webhook_inbox.ingest.ignored import IgnoredType, find_ignored
+from webhook_inbox.ingest.ignored import find_ignored
 from webhook_inbox.ledger.schema import conflict_key, dedupe_key
 from webhook_inbox.queue.line import TURN, Line
 from webhookctl.checkout import known_manifest, known_source, require_known
@@ -139,11 +139,8 @@ def inspect_event(
     ] = False,
 ) -> None:
     """Show an event's status, reasons and next action, then its attempts and effects."""
-    if not event_id:
-        listed = call.program.command("inbox list")
-        raise CommandError(f"EVENT_ID is empty: use an id from `{listed}`")
     now, target, output = call.clock.now(), call.target, call.output
-    overview = _the_one(call, event_id, source, body=body)
+    overview = the_one(call, event_id, source, body=body)
     overview = replace(overview, runs=[_in_line(target, run, now) for run in overview.runs])
     event = overview.event
     handlers = {} if overview.status in SETTLED else known_manifest(target).handlers
@@ -187,7 +184,7 @@ def list_ignored(
     low = high - WINDOW if since is None else moment(since, now)
     found = [
         each
-        for name in ([source] if source else list(target.urls))
+        for name in ([source] if source else target.urls)
         for each in find_ignored(target.table, name, since=low, until=high, now=now)
         if type_ is None or (each.type is not None and matches((type_,), each.type))
     ]
@@ -195,22 +192,16 @@ def list_ignored(
         require_known(target, source=source, handler=None)
     if call.as_json:
         for each in found:
-            call.output.json(_ignored_object(each))
-        return
-    if not found:
+            call.output.json({**asdict(each), "last_at": iso(each.last_at)})
+    elif found:
+        rows = [(each.source, each.type or OTHERS, each.count, each.last_at) for each in found]
+        call.output.table(IGNORED_COLUMNS, rows, now=now)
+        call.output.note(
+            f"Counted since {low:%Y-%m-%d} (UTC); the events are not stored. To store a type, add"
+            " it to the source's `types` in inbox.toml, and deploy."
+        )
+    else:
         call.output.note(f"No ignored types since {low:%Y-%m-%d} (UTC).")
-        return
-    rows = [(each.source, each.type or OTHERS, each.count, each.last_at) for each in found]
-    call.output.table(IGNORED_COLUMNS, rows, now=now)
-    call.output.note(
-        f"Counted since {low:%Y-%m-%d} (UTC); the events are not stored. To store a type, add it to"
-        " the source's `types` in inbox.toml, and deploy."
-    )
-
-
-def _ignored_object(found: IgnoredType) -> dict[str, Any]:
-    named = {"source": found.source, "type": found.type}
-    return {**named, "count": found.count, "last_at": iso(found.last_at)}
 
 
 def _see_body(call: Invocation, event: StoredEvent) -> Command:
@@ -229,8 +220,11 @@ def _in_line(target: Target, run: Run, now: datetime) -> Run:
     return replace(run, last_error=f"{place} of {run.ordering_key}; the first is {line[0]}")
 
 
-def _the_one(call: Invocation, event_id: str, source: str | None, *, body: bool) -> Overview:
+def the_one(call: Invocation, event_id: str, source: str | None, *, body: bool) -> Overview:
     """Returns the event; raises CommandError unless exactly one matches."""
+    if not event_id:
+        listed = call.program.command("inbox list")
+        raise CommandError(f"EVENT_ID is empty: use an id from `{listed}`")
     found = call.overviews(event_id, source, with_body=body)
     if len(found) > 1:
         names = ", ".join(overview.event.source for overview in found)

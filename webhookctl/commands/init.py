@@ -1,6 +1,5 @@
 """`init`: writes a new project."""
 
-import ipaddress
 import os
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
@@ -11,25 +10,16 @@ from urllib.parse import urlsplit
 
 import typer
 
+from webhook_inbox.configuration.addresses import kind_of
+from webhook_inbox.domain.manifest import SINK
 from webhookctl.display.output import counted
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, offline
 
 TEMPLATE: Final = Path(__file__).resolve().parents[1] / "template"
-# Files with `$name` and other placeholders; all others are copied.
-FILLED: Final = frozenset({"README.md", "requirements.txt", "inbox.toml"})
-FIRST_EVENT: Final = """
-```sh
-webhookctl --local send events/ingest/shop/order.paid__first.json --source shop --times 3
-webhookctl --local inbox list
-```
-
-The inbox accepts one of the three deliveries and answers that the others are duplicates; {effect}.
-"""
+# The effect of the first event, in the README.
 HANDLED: Final = "the handler\nconfirms the order once"
 FORWARDED: Final = "your\nservice receives the event once"
-# The name of the local sink in inbox.toml.
-SINK: Final = "sink"
 
 
 @offline
@@ -53,18 +43,16 @@ def init(
     for name, source in sorted(files.items()):
         target = directory / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        text = source.read_text(encoding="utf-8")
-        filled = Template(text).substitute(words) if target.name in FILLED else text
-        target.write_text(filled, encoding="utf-8")
+        template = Template(source.read_text(encoding="utf-8"))
+        target.write_text(template.substitute(words), encoding="utf-8")
     _report(call, directory, count=len(files))
 
 
 def _words(directory: Path, forward: str | None) -> Mapping[str, str]:
-    effect = HANDLED if forward is None else FORWARDED
     words = {
         "name": directory.resolve().name,
         "version": version("webhook-inbox"),
-        "next": FIRST_EVENT.format(effect=effect),
+        "effect": HANDLED if forward is None else FORWARDED,
     }
     return words if forward is None else {**words, **_service(forward)}
 
@@ -75,14 +63,7 @@ def _service(url: str) -> Mapping[str, str]:
     if parts.scheme not in {"http", "https"} or not parts.hostname or set(url) & set('"\\ \n'):
         raise typer.BadParameter(f"--forward {url!r} is not a URL as in https://app.example.com/in")
     # A session on this machine must not call the deployed service.
-    return {"url": url, "local": url if _is_loopback(parts.hostname) else SINK}
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    return {"url": url, "local": url if kind_of(url) == "loopback" else SINK}
 
 
 def _files(top: Path) -> Iterator[tuple[str, Path]]:

@@ -208,7 +208,7 @@ def _verify(
     call: Invocation, source: str | None, wanted: RejectedFilter, limit: int
 ) -> list[ReverifiedDelivery]:
     """Verifies the selected deliveries; imports no handlers and writes nothing."""
-    manifest = Manifest(sources=Checkout.required().sources(call.target.stage))
+    manifest = Manifest(sources=Checkout.required().configuration(call.target.stage).sources)
     judge = _reverification(call, manifest)
     return [judge.check(delivery) for delivery in _chosen(call, manifest, source, wanted, limit)]
 

@@ -93,7 +93,7 @@ def _require_used(call: Invocation, name: str) -> None:
 def _planned(stage: str) -> tuple[str, ...]:
     """Returns the secrets of the checkout; none without a valid one."""
     try:
-        return Checkout.required().secrets(stage)
+        return Checkout.required().configuration(stage).secrets
     except (CommandError, ConfigurationError):
         return ()
 

@@ -9,7 +9,7 @@ import typer
 
 from webhook_inbox import providers
 from webhook_inbox.domain.errors import Unavailable
-from webhook_inbox.domain.manifest import SourceSpec
+from webhook_inbox.domain.manifest import LOCAL, SourceSpec
 from webhookctl.checkout import Checkout, unknown
 from webhookctl.commands.secrets import read_value
 from webhookctl.deliveries.post import Answer, post
@@ -71,7 +71,7 @@ def send(  # noqa: PLR0913 - one parameter per option
     if secret and secret_env:
         raise typer.BadParameter("give either --secret or --secret-env")
     apart = url is not None and bool(secret or secret_env)
-    spec = Checkout.required().source(source, "local" if apart else call.target.stage)
+    spec = Checkout.required().source(source, LOCAL if apart else call.target.stage)
     address = url or _address(call, source)
     key = _secret(call, spec, secret, secret_env)
     forge = Forge(provider=providers.load(spec), spec=spec, secret=key, clock=call.clock)
@@ -89,7 +89,7 @@ def _address(call: Invocation, source: str) -> str:
     if source not in urls:
         if call.target.local:
             raise CommandError(
-                f"the source {source} is not loaded yet: wait until `make dev` prints"
+                f"the source {source} is not loaded yet: wait until `webhookctl dev` prints"
                 f" `new source: …/{source}`, or the reason why it did not reload"
             )
         problem = unknown("source", source, urls, where="is deployed")

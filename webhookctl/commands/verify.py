@@ -13,7 +13,7 @@ from webhook_inbox.domain.ports import NOWHERE, Fetch, Fetcher
 from webhookctl.checkout import Checkout
 from webhookctl.commands.secrets import read_value
 from webhookctl.deliveries.saved_request import read_headers
-from webhookctl.diagnosis.diagnose import Diagnosis, Step, diagnose
+from webhookctl.diagnosis.diagnose import Diagnosis, VerificationStep, diagnose
 from webhookctl.diagnosis.hypothesis import Cause, Trial
 from webhookctl.display.times import moment
 from webhookctl.errors import CommandError
@@ -130,7 +130,7 @@ def _text(file: Path) -> str:
     return text.removesuffix("\n").removesuffix("\r")
 
 
-def _results(found: Diagnosis) -> dict[Step, str]:
+def _results(found: Diagnosis) -> dict[VerificationStep, str]:
     """Returns each step's result; steps after a failed one are not reached."""
     steps = found.steps
     place = len(steps) if found.failed is None else steps.index(found.failed)

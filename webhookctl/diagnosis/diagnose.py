@@ -29,7 +29,7 @@ UNTIMELY: Final = frozenset({Reason.STALE, Reason.FUTURE})
 MOST_MOMENTS: Final = 200
 
 
-class Step(StrEnum):
+class VerificationStep(StrEnum):
     """The steps of verification, in order."""
 
     HEADER = "signature found"
@@ -42,14 +42,14 @@ class Step(StrEnum):
 
 
 FAILS: Final = {
-    Reason.MISSING_SIGNATURE: Step.HEADER,
-    Reason.MALFORMED: Step.FORM,
-    Reason.NO_SECRET: Step.SECRET,
-    Reason.KEY_UNAVAILABLE: Step.KEY,
-    Reason.INVALID_SIGNATURE: Step.SIGNATURE,
-    Reason.STALE: Step.TIME,
-    Reason.FUTURE: Step.TIME,
-    Reason.MISSING_EVENT_ID: Step.NAME,
+    Reason.MISSING_SIGNATURE: VerificationStep.HEADER,
+    Reason.MALFORMED: VerificationStep.FORM,
+    Reason.NO_SECRET: VerificationStep.SECRET,
+    Reason.KEY_UNAVAILABLE: VerificationStep.KEY,
+    Reason.INVALID_SIGNATURE: VerificationStep.SIGNATURE,
+    Reason.STALE: VerificationStep.TIME,
+    Reason.FUTURE: VerificationStep.TIME,
+    Reason.MISSING_EVENT_ID: VerificationStep.NAME,
 }
 
 
@@ -61,13 +61,13 @@ class Diagnosis:
     some share no secret.
     """
 
-    failed: Step | None = None
+    failed: VerificationStep | None = None
     reason: Reason | None = None
     detail: str = ""
     causes: tuple[Cause, ...] = ()
     tried: int = 1
     identity: Identity | None = None
-    steps: tuple[Step, ...] = tuple(Step)
+    steps: tuple[VerificationStep, ...] = tuple(VerificationStep)
 
 
 def diagnose(
@@ -111,9 +111,12 @@ class _Examination:
             found = self._named(verified)
         return replace(found, steps=tuple(self._steps(found.failed)))
 
-    def _steps(self, failed: Step | None) -> Iterator[Step]:
-        there = {Step.SECRET: self._provider.needs_secret, Step.KEY: self._fetches()}
-        return (step for step in Step if there.get(step, True) or step is failed)
+    def _steps(self, failed: VerificationStep | None) -> Iterator[VerificationStep]:
+        there = {
+            VerificationStep.SECRET: self._provider.needs_secret,
+            VerificationStep.KEY: self._fetches(),
+        }
+        return (step for step in VerificationStep if there.get(step, True) or step is failed)
 
     def _fetches(self) -> bool:
         fetches = self._provider.fetches
@@ -132,7 +135,7 @@ class _Examination:
             parts = self._provider.batch(delivery) if self._provider.batch else None
             identities = [self._provider.identify(part) for part in parts or (delivery,)]
         except Rejected as error:
-            step = Step.NAME
+            step = VerificationStep.NAME
             return Diagnosis(step, error.reason, error.detail, (_unnamed(error),), self._tried)
         more = "" if parts is None else f"a batch of {len(identities)}"
         return Diagnosis(detail=more, tried=self._tried, identity=identities[0])

@@ -19,7 +19,7 @@ from webhookctl.display.suggestions import PLAIN, Program
 from webhookctl.display.times import iso, relative
 from webhookctl.explain.effects import effects_of
 from webhookctl.explain.next_action import Steps, next_steps
-from webhookctl.explain.reason import line_of, reason_of
+from webhookctl.explain.reason import error_of, line_of, reason_of
 
 Limits = Mapping[str, int]
 # The statuses in which `next_attempt_at` is the run's own next step.
@@ -97,17 +97,12 @@ def _run_object(overview: Overview, name: str, now: datetime) -> dict[str, Any]:
         "claimed_until": iso(run.claimed_until if run else None),
         "next_attempt_at": iso(run.next_attempt_at if run else None),
         "done_at": iso(run.done_at if run else None),
-        "last_error": _last_error(run),
+        "last_error": error_of(run) or None if run else None,
         "attempts": [_attempt_object(attempt) for attempt in (attempts_of(run) if run else ())],
         "effects": [effect_object(effect) for effect in effects_of(overview, name, now=now)],
         **({} if run is None else _special(run)),
         **({"waits": waits} if (waits := [*map(wait_object, waits_of(overview, name))]) else {}),
     }
-
-
-def _last_error(run: Run | None) -> str | None:
-    # Rows of earlier versions keep the error of an attempt before the success.
-    return run.last_error or None if run and run.status is not Status.DONE else None
 
 
 def _special(run: Run) -> dict[str, Any]:

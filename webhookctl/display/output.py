@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from webhookctl.display.suggestions import Command, folded
-from webhookctl.display.table import GAP, Column, Fit, fitted, plain, wrapped
+from webhookctl.display.table import GAP, Column, fitted, plain, wrapped
 from webhookctl.display.untrusted import printable, printable_lines
 
 # The columns of a label and the gap behind it.
@@ -80,19 +80,18 @@ class Output:
 
     def table(
         self,
-        columns: Sequence[Column | str],
+        columns: Sequence[Column],
         rows: Sequence[Sequence[Any]],
         *,
         now: datetime | None = None,
     ) -> None:
         """Prints a table; `now` is given where cells are times. See `display.table`."""
-        known = [c if isinstance(c, Column) else Column(c, Fit.NAME) for c in columns]
         width = _width(sys.stdout)
         if width is None:
-            for line in plain(known, rows):
+            for line in plain(columns, rows):
                 _write(sys.stdout, line)
             return
-        heading, *lines = fitted(known, rows, width=width, now=now or datetime.now(UTC))
+        heading, *lines = fitted(columns, rows, width=width, now=now or datetime.now(UTC))
         # Whole lines: rich would wrap them again.
         _console(sys.stdout).print(Text(heading, style="bold"), soft_wrap=True)
         for line in lines:

@@ -11,22 +11,23 @@ FUNCTIONS: Final = "functions"
 
 def line_of(run: Run) -> str:
     """Returns `functions/handlers/orders.py:12`, the line that raised a run's error; "" if none."""
-    return f"{FUNCTIONS}/{run.error_line}" if run.error_line and _has_reason(run) else ""
+    return f"{FUNCTIONS}/{run.error_line}" if run.error_line else ""
+
+
+def error_of(run: Run) -> str:
+    """Returns a run's error; "" for a run that is done.
+
+    Rows of earlier versions keep the error of an attempt before the success.
+    """
+    return "" if run.status is Status.DONE else run.last_error
 
 
 def reason_of(run: Run) -> str:
     """Returns a run's error, or the reason why it waits, is held or was skipped; "" for none."""
-    if not _has_reason(run):
-        return ""
     if run.status is Status.HELD:
         return ApprovalRequest(run).reason
     if run.status is not Status.DEFERRED or not run.waits_for:
-        return run.last_error
+        return error_of(run)
     # The error may repeat the subject.
     error = run.last_error.removeprefix(f"{run.waits_for}: ")
     return f"{run.waits_for}: {error}" if error else run.waits_for
-
-
-def _has_reason(run: Run) -> bool:
-    # Rows of earlier versions keep the error of an attempt before the success.
-    return run.status is not Status.DONE

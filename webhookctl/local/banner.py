@@ -65,11 +65,11 @@ def _addresses(runtime: Runtime) -> Iterator[str]:
 
 
 def _secrets(runtime: Runtime) -> Iterator[str]:
-    known = set(runtime.settings.secrets) | runtime.replaced
+    known = runtime.given | runtime.replaced
     yield f"Secrets (fake ones are stored in {runtime.project.state.name}/{FILE})"
     for name, source in runtime.manifest.sources.items():
         shown = runtime.secrets[source.secret]
-        yield f"  {name}  {'(as given)' if {name, source.secret} & known else shown}"
+        yield f"  {name}  {'(as given)' if source.secret in known else shown}"
     yield ""
 
 

@@ -142,18 +142,12 @@ def _run_outcome(entry: Mapping[str, Any]) -> str:
     first = printable(f"{head}: {told}" if told else head)
     if not traceback:
         return f"{first}: {detail}" if detail else first
-    line = _innermost(traceback)
-    rows = wrapped(f"{line}: {detail}" if line else detail, ERROR_WIDTH)
-    if _is_longer(traceback):
+    users = _user_lines(traceback)
+    rows = wrapped(f"{users[-1]}: {detail}" if users else detail, ERROR_WIDTH)
+    # It says more than the innermost line of a handler.
+    if len(users) != 1 or traceback.count("Traceback (most recent call last)") > 1:
         rows += map(printable, _frames(traceback))
     return "\n".join([first, *(f"    {row}" for row in rows)])
-
-
-def _is_longer(traceback: str) -> bool:
-    """Returns whether a traceback says more than the innermost line of a handler."""
-    frames = [match for match in map(FRAME.match, traceback.splitlines()) if match]
-    users = sum(match["file"].startswith(USERS) for match in frames)
-    return users != 1 or traceback.count("Traceback (most recent call last)") > 1
 
 
 def _wait(entry: Mapping[str, Any]) -> str:
@@ -171,14 +165,14 @@ def _attempt(entry: Mapping[str, Any]) -> str:
     return f"attempt {number}" if number > 1 else ""
 
 
-def _innermost(traceback: str) -> str:
-    """Returns the last line of a handler in a traceback, `functions/handlers/orders.py:12`."""
-    found = [
-        f"{match['file']}:{match['line']}"
-        for match in map(FRAME.match, traceback.splitlines())
-        if match and match["file"].startswith(USERS)
+def _user_lines(traceback: str) -> list[str]:
+    """Returns the lines of handlers in a traceback, as `functions/handlers/orders.py:12`."""
+    frames = (match for match in map(FRAME.match, traceback.splitlines()) if match)
+    return [
+        printable(f"{frame['file']}:{frame['line']}")
+        for frame in frames
+        if frame["file"].startswith(USERS)
     ]
-    return printable(found[-1]) if found else ""
 
 
 def _frames(traceback: str) -> Iterator[str]:
@@ -187,7 +181,7 @@ def _frames(traceback: str) -> Iterator[str]:
     A traceback without a frame of a handler stays complete.
     """
     lines = traceback.splitlines()
-    if not _innermost(traceback):
+    if not _user_lines(traceback):
         yield from lines
         return
     hidden, hiding = 0, False

@@ -5,22 +5,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from webhook_inbox_cdk.bundle import Bundle, Workshop
-from webhook_inbox_cdk.contents import CONTENTS, processor_requirements
+from webhook_inbox_cdk.contents import CONTENTS
 
-from webhook_inbox.configuration.compile import compile_manifest
 from webhook_inbox.domain.manifest import SPLIT, Manifest
 from webhookctl.errors import CommandError
 from webhookctl.local.deployment.assembly import archive
 from webhookctl.local.deployment.functions import Deployed, Fleet
-from webhookctl.local.deployment.synth import STAGE, Project
+from webhookctl.local.deployment.synth import Project
 
 KINDS: Final = tuple(CONTENTS)
-
-
-def compiled(project: Project) -> Manifest:
-    """Returns the manifest of the current files; raises ConfigurationError."""
-    files = processor_requirements(project.functions)
-    return compile_manifest(project.functions, stage=STAGE, requirements=files)
 
 
 def bundles(project: Project, manifest: Manifest) -> dict[str, Bundle]:

@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError
 
-from webhook_inbox.domain.manifest import Manifest
+from webhook_inbox.domain.manifest import LOCAL, Manifest
+from webhookctl.checkout import Checkout
 from webhookctl.errors import CommandError
 from webhookctl.local import dev_secrets, state
 from webhookctl.local.deployment.deploy import Deployer
@@ -25,7 +26,7 @@ from webhookctl.local.logs import LogFollower
 from webhookctl.local.ports import LOOPBACK, accepts
 from webhookctl.local.processes.ministack import Ministack
 from webhookctl.local.processes.process_group import Child, inherited
-from webhookctl.local.reload import Versions, bundles, compiled, template_inputs
+from webhookctl.local.reload import Versions, bundles, template_inputs
 
 API_HOST: Final = re.compile(r"https?://([^./]+)\.execute-api\.")
 # Workers at the start, one by default; ingest gets as many as the local API uses at once. An event
@@ -100,7 +101,7 @@ class Runtime:
         Raises CommandError or ConfigurationError for invalid files; the previous version keeps
         running.
         """
-        manifest = compiled(self.project)
+        manifest = Checkout(self.project.functions).manifest(LOCAL)
         if template_inputs(manifest) != template_inputs(self.manifest):
             # It takes ten seconds, in which a user may already post to a new source.
             self._tell(f"{_changed(self.manifest, manifest)} changed: updating the stack …")
@@ -154,7 +155,8 @@ class Runtime:
     def _start(self) -> None:
         # Errors in the user's files show within milliseconds, before Node starts.
         assembly = unchanged(self.project)
-        manifest = assembly.manifest() if assembly else compiled(self.project)
+        checkout = Checkout(self.project.functions)
+        manifest = assembly.manifest() if assembly else checkout.manifest(LOCAL)
         self._closing.callback(self.front.stop)
         self._listen()
         self._closing.callback(self.stop_sink)
@@ -190,7 +192,7 @@ class Runtime:
         for name, source in self.manifest.sources.items():
             if name not in before.sources:
                 address = f"{self.front.url}/webhooks/{name}"
-                given = {name, source.secret} & set(self.settings.secrets)
+                given = source.secret in self.given
                 secret = "as given" if given else self.secrets[source.secret]
                 self._tell(f"new source: {address} ({source.provider}), secret: {secret}")
 
@@ -220,7 +222,7 @@ class Runtime:
         """Stores the secrets that the vault does not have: a kept one may have been replaced."""
         prefix, vault = self.outputs["SecretPrefix"], self.ministack.client("secretsmanager")
         kept = self.settings.kept
-        stored = (kept.stored() if kept else frozenset()) - self._given
+        stored = (kept.stored() if kept else frozenset()) - self.given
         present = stored & set(self.secrets)
         fakes = {name: self.secrets[name] for name in present}
         self.secrets |= dev_secrets.read(present, prefix=prefix, vault=vault)
@@ -231,7 +233,7 @@ class Runtime:
             kept.remember(self.secrets)
 
     @property
-    def _given(self) -> frozenset[str]:
+    def given(self) -> frozenset[str]:
         """The names of the secrets with a value of this session's settings."""
         sources, given = self.manifest.sources, self.settings.secrets
         return frozenset(sources[name].secret if name in sources else name for name in given)

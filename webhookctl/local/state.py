@@ -128,7 +128,7 @@ def _require_local(file: Path, state: State) -> None:
         if not _LOCAL_URL.fullmatch(url):
             raise CommandError(
                 f"{file} names a server that is not on this machine ({url}), so no session of"
-                " `make dev` wrote it: remove the file"
+                " `webhookctl dev` wrote it: remove the file"
             )
 
 
@@ -144,6 +144,6 @@ def _require_own(path: Path, kind: Callable[[int], bool]) -> None:
     else:
         return
     raise CommandError(
-        f"{path} {why}, so its session is not trusted: remove it, and start `make dev` in a"
+        f"{path} {why}, so its session is not trusted: remove it, and start `webhookctl dev` in a"
         " repository of your own"
     )

@@ -1,23 +1,20 @@
 """Rejects addresses of destinations that a deployed function cannot reach, or not safely."""
 
 import ipaddress
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
 from webhook_inbox.domain.errors import ConfigurationError
-from webhook_inbox.domain.manifest import DestinationSpec
+from webhook_inbox.domain.manifest import LOCAL, DestinationSpec
 
-# The stage of this machine; every other one is deployed.
-LOCAL: Final = "local"
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-Kind = Literal["loopback", "private", "placeholder", "plain-http"]
+Kind = Literal["loopback", "private", "placeholder"]
 MEANING: Final[Mapping[Kind, str]] = {
     "loopback": "is the function's own machine in Lambda",
     "private": "is an address of a private network, which a function reaches in its VPC only",
     "placeholder": "is a name for examples and tests, which belongs to no system",
-    "plain-http": "is not encrypted",
 }
 # RFC 2606 and 6761; the names of private networks are those of AWS and of multicast DNS.
 _PLACEHOLDERS: Final = (
@@ -45,26 +42,21 @@ def check_addresses(
     if stage == LOCAL:
         return
     for name, spec in destinations.items():
-        for kind in kinds(spec.base_url):
-            if kind not in allowed[f"destinations.{name}"]:
-                raise ConfigurationError(
-                    f'[destinations.{name}] base_url: "{spec.base_url}" {MEANING[kind]}, and stage'
-                    f' "{stage}" is deployed; give the address of the stage in'
-                    f" [stages.{stage}.destinations.{name}], or keep this one with"
-                    f' allow = ["{kind}"] in [destinations.{name}]'
-                )
+        kind = kind_of(spec.base_url)
+        if kind and kind not in allowed[f"destinations.{name}"]:
+            raise ConfigurationError(
+                f'[destinations.{name}] base_url: "{spec.base_url}" {MEANING[kind]}, and stage'
+                f' "{stage}" is deployed; give the address of the stage in'
+                f" [stages.{stage}.destinations.{name}], or keep this one with"
+                f' allow = ["{kind}"] in [destinations.{name}]'
+            )
 
 
-def kinds(url: str) -> Iterator[Kind]:
-    """Yields the kinds of a URL that a deployed stage must not have, the most important first."""
-    parts = urlsplit(url)
-    host = (parts.hostname or "").rstrip(".").lower()
+def kind_of(url: str) -> Kind | None:
+    """Returns the kind of a URL that a deployed stage must not have; None for a public one."""
+    host = (urlsplit(url).hostname or "").rstrip(".").lower()
     address = _address(host)
-    kind = _kind_of_name(host) if address is None else _kind_of_address(address)
-    if kind:
-        yield kind
-    if parts.scheme == "http" and host not in LOOPBACK:
-        yield "plain-http"
+    return _kind_of_name(host) if address is None else _kind_of_address(address)
 
 
 def _address(host: str) -> Address | None:

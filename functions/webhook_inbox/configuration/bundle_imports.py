@@ -156,8 +156,8 @@ def _cause(top: str, distributions: Mapping[str, frozenset[str]]) -> str:
 
 
 def _requirements(root: Path, files: Sequence[Path]) -> str:
-    """Returns the place for a further requirement: with hashes, the file is made by `make lock`."""
+    """Returns the place for a further requirement."""
     own = root / "requirements.txt"
     if own in files and HASH in own.read_text(encoding="utf-8"):
-        return "the `handlers` dependency group and run `make lock`"
+        return f"{root.name}/{own.name}, with its hashes"
     return f"{root.name}/{own.name}"

@@ -4,20 +4,20 @@ The key `allow` of a source omits a warning that is intended.
 """
 
 from collections.abc import Iterable, Iterator
-from difflib import get_close_matches
 from itertools import combinations
 from pathlib import Path
+from typing import Final
 
 from webhook_inbox.configuration import inbox_toml
-from webhook_inbox.configuration.addresses import LOCAL
 from webhook_inbox.configuration.glob_patterns import overlap
 from webhook_inbox.configuration.handler_modules import declared_at
 from webhook_inbox.configuration.inbox_toml import Configuration
-from webhook_inbox.domain.manifest import SPLIT, HandlerSpec, Manifest, SourceSpec
+from webhook_inbox.domain.manifest import LOCAL, SPLIT, HandlerSpec, Manifest, SourceSpec
+from webhook_inbox.domain.similar_names import did_you_mean
 
-EVERYTHING = "*"
+EVERYTHING: Final = "*"
 # A stage with a name like `prod-eu` beside `prod` is no misspelling.
-SIMILAR = 0.75
+SIMILAR: Final = 0.75
 
 
 def warnings(root: Path, manifest: Manifest) -> list[str]:
@@ -50,12 +50,12 @@ def _allows(settings: Configuration, source: str, kind: str) -> bool:
 
 def _of_stage(stage: str, stages: Iterable[str]) -> Iterator[str]:
     """Yields a warning about a stage without tables whose name is like that of another one."""
-    if stage not in {LOCAL, *stages}:
-        for close in get_close_matches(stage, stages, n=1, cutoff=SIMILAR):
-            yield (
-                f'has no tables for the stage "{stage}"; did you mean "{close}"? Otherwise add an'
-                f" empty [stages.{stage}]"
-            )
+    guess = did_you_mean(stage, stages, similarity=SIMILAR)
+    if guess and stage not in {LOCAL, *stages}:
+        yield (
+            f'has no tables for the stage "{stage}"; {guess} Otherwise add an empty'
+            f" [stages.{stage}]"
+        )
 
 
 def _unhandled(source: SourceSpec, handlers: list[HandlerSpec]) -> Iterator[str]:

@@ -28,7 +28,6 @@ from webhook_inbox.configuration.handler_modules import (
     shown,
 )
 from webhook_inbox.configuration.inbox_toml import Configuration
-from webhook_inbox.configuration.similar_names import did_you_mean
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import (
     MODULE,
@@ -38,6 +37,7 @@ from webhook_inbox.domain.manifest import (
     Manifest,
     SourceSpec,
 )
+from webhook_inbox.domain.similar_names import did_you_mean
 
 IMPORT_TIMEOUT: Final = 30.0
 

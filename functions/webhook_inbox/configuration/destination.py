@@ -209,7 +209,7 @@ class Destination(ConfigTable):
     retry_after: Literal["seconds", "milliseconds"] = Field(
         default="seconds", description="the unit of a number in its `Retry-After`"
     )
-    allow: list[Kind] = Field(
+    allow: list[Literal[Kind, "plain-http"]] = Field(
         default=[],
         description="the kinds of a `base_url` that deployed stages may have nevertheless:"
         ' "loopback", "private", "placeholder" or "plain-http"',

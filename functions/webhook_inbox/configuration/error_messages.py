@@ -6,8 +6,8 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from webhook_inbox.configuration.similar_names import did_you_mean
 from webhook_inbox.configuration.table import ConfigTable
+from webhook_inbox.domain.similar_names import did_you_mean
 
 # The number of a path's parts that name the table, by its first part.
 _TABLES: Final = {"sources": 2, "destinations": 2, "stages": 2, "alarms": 1}

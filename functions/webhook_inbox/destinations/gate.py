@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Final
 
 from webhook_inbox.destinations.circuit import CallOutcome, Circuit, Phase
 from webhook_inbox.destinations.circuit_breaker import CircuitBreaker
@@ -23,6 +24,9 @@ from webhook_inbox.domain.internal_errors import Postponed
 from webhook_inbox.domain.manifest import DestinationSpec
 from webhook_inbox.domain.ports import Clock, Randomness, Table
 from webhook_inbox.domain.timestamps import to_ms
+
+# The prefix of `Run.waits_for` of a run that waits for a destination.
+WAITS_FOR: Final = "destination "
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +175,7 @@ class Gate:
         why, on_limit = _reason(spec, circuit, place, to_ms(now))
         due = max(moment(place.due), now)
         if not place.retry_at:
-            waits_for = f"destination {spec.name}"
+            waits_for = WAITS_FOR + spec.name
             return Postponed(due, why, waits_for=waits_for, reservations=reservations)
         if on_limit == "drop":
             return Skipped(why)

@@ -178,7 +178,7 @@ def with_lost(run: Run, *, before: int, noticed_at: datetime) -> tuple[Attempt, 
 def _change(run: Run, settlement: Settlement, sent_at: datetime) -> Change:
     now = settlement.now
     values: dict[str, Any] = {"status": str(settlement.status), "last_at": to_ms(now)}
-    remove = ["claimed_until", "parked", "resends"]
+    remove = ["claimed_until", "parked", "resends", "error_line"]
     if run.progress:
         values["progress"] = dict(run.progress)
     if run.place:
@@ -187,8 +187,6 @@ def _change(run: Run, settlement: Settlement, sent_at: datetime) -> Change:
         values["last_error"] = cut(settlement.error)
     if settlement.error_line:
         values["error_line"] = settlement.error_line
-    else:
-        remove.append("error_line")
     if settlement.spent:
         values["attempts"] = _entries(run, settlement)
     if not settlement.unknown:
@@ -204,12 +202,11 @@ def _change(run: Run, settlement: Settlement, sent_at: datetime) -> Change:
         remove.append("next_attempt_at")
     else:
         values |= _waiting(run, settlement)
-        remove = [name for name in remove if name not in values]
     return Change(
         set=values,
         default={"unknown_since": to_ms(now)} if settlement.unknown else {},
         add=_additions(settlement),
-        remove=remove,
+        remove=[name for name in remove if name not in values],
     )
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from webhook_inbox.destinations.gate import DestinationAdmission, Gate
+from webhook_inbox.destinations.gate import WAITS_FOR, DestinationAdmission, Gate
 from webhook_inbox.domain.errors import (
     Deferred,
     InboxError,
@@ -211,7 +211,7 @@ class Admission:
         if due > began + timedelta(seconds=spec.max_age):
             return replace(decision, instead=Deferred(due, admission.why))
         wait = plan_wait(due - now).wait
-        waits_for = f"destination {admission.destination}"
+        waits_for = WAITS_FOR + admission.destination
         deferral = Deferral(due, wait, waits_for, admission.why, admission.reservations)
         return replace(decision, deferral=deferral)
 

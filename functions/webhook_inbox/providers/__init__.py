@@ -14,6 +14,7 @@ from typing import Final
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import SourceSpec
 from webhook_inbox.domain.provider import Provider
+from webhook_inbox.domain.similar_names import did_you_mean
 
 GENERIC: Final = "generic_"
 # Provider names to module names: `aws-sns` to `aws_sns`, `hmac` to `generic_hmac`.
@@ -57,7 +58,4 @@ def _provider(spec: SourceSpec) -> Provider:
 
 
 def _remedy(word: str, known: Iterable[str], *, otherwise: str) -> str:
-    from difflib import get_close_matches  # noqa: PLC0415 - only a mistake needs it, in no Lambda
-
-    close = get_close_matches(word, known, n=1)
-    return f'did you mean "{close[0]}"?' if close else f"{otherwise} {', '.join(sorted(known))}"
+    return did_you_mean(word, known) or f"{otherwise} {', '.join(sorted(known))}"

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
-from webhook_inbox.configuration.similar_names import did_you_mean
+from webhook_inbox.domain.similar_names import did_you_mean
 
 _LIBRARY: Final = str(Path(__file__).resolve().parents[1])
 _STANDARD: Final = sysconfig.get_path("stdlib")

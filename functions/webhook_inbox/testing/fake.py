@@ -10,7 +10,7 @@ import httpx
 from webhook_inbox.adapters.memory import ManualClock
 from webhook_inbox.domain.manifest import DestinationSpec
 from webhook_inbox.testing.errors import KitError, hidden, user_line
-from webhook_inbox.testing.script import Known, Script, ScriptedResponse, scripted
+from webhook_inbox.testing.script import Known, Script, ScriptedResponse
 from webhook_inbox.testing.worker import WorkerLife
 
 __tracebackhide__ = hidden
@@ -115,22 +115,24 @@ class Fake(httpx.BaseTransport):
         done = status < 400 if done is None else done
         text = f"answers({status})"
         return self._plan(
-            scripted(text, status=status, json=json, headers=headers, done=done), times
+            ScriptedResponse(text, status=status, json=json, headers=headers, done=done), times
         )
 
     def stalls(self, *, times: int | None = 1, done: bool = True) -> Self:
         """Times out the next requests, which are carried out unless `done=False`."""
         return self._plan(
-            scripted("stalls()", error=httpx.ReadTimeout, done=done, slow=True), times
+            ScriptedResponse("stalls()", error=httpx.ReadTimeout, done=done, slow=True), times
         )
 
     def breaks(self, *, times: int | None = 1, done: bool = True) -> Self:
         """Breaks the connection of the next requests, carried out unless `done=False`."""
-        return self._plan(scripted("breaks()", error=httpx.RemoteProtocolError, done=done), times)
+        return self._plan(
+            ScriptedResponse("breaks()", error=httpx.RemoteProtocolError, done=done), times
+        )
 
     def refuses(self, *, times: int | None = 1) -> Self:
         """Refuses the next connections; no request is received."""
-        return self._plan(scripted("refuses()", error=httpx.ConnectError), times)
+        return self._plan(ScriptedResponse("refuses()", error=httpx.ConnectError), times)
 
     def recovers(self) -> Self:
         """Ends all scripted behaviour."""

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
@@ -18,20 +18,20 @@ class ScriptedResponse:
 
     Attributes:
         text: how the test wrote it.
-        line: the test's line.
         error: raised instead of an answer.
         done: whether the request is carried out.
         slow: whether the failure takes as long as the call may.
+        line: the test's line.
     """
 
     text: str
-    line: str
     status: int = 0
     json: Any = None
     headers: Mapping[str, str] | None = None
     error: type[httpx.RequestError] | None = None
     done: bool = False
     slow: bool = False
+    line: str = field(default_factory=user_line)
 
     @property
     def fails(self) -> bool:
@@ -60,44 +60,39 @@ class Script:
     """The scripted responses of a fake, in order; one is removed when it is used."""
 
     def __init__(self) -> None:
-        self._steps: deque[ScriptedResponse] = deque()
+        self._responses: deque[ScriptedResponse] = deque()
         self._lasting: ScriptedResponse | None = None
 
-    def add(self, step: ScriptedResponse, times: int | None) -> None:
-        """Adds a step for the next `times` requests; None: for all until `clear`."""
+    def add(self, response: ScriptedResponse, times: int | None) -> None:
+        """Adds a response for the next `times` requests; None: for all until `clear`."""
         if times is None:
-            self._lasting = step
+            self._lasting = response
         elif times < 1:
             raise KitError(f"times={times}: give 1 or more, or None until recovers()")
         else:
-            self._steps.extend([step] * times)
+            self._responses.extend([response] * times)
 
     def clear(self) -> None:
-        """Removes every step."""
+        """Removes every response."""
         self._lasting = None
-        self._steps.clear()
+        self._responses.clear()
 
     def failure(self) -> ScriptedResponse | None:
-        """Removes and returns the next step if it is a failure."""
+        """Removes and returns the next response if it is a failure."""
         return self._take(fails=True)
 
     def answer(self) -> ScriptedResponse | None:
-        """Removes and returns the next step if it is an answer."""
+        """Removes and returns the next response if it is an answer."""
         return self._take(fails=False)
 
     def unused(self) -> list[str]:
-        """Returns the lines and texts of the steps that no request has used."""
-        return list(dict.fromkeys(f"{step.line}: {step.text}" for step in self._steps))
+        """Returns the lines and texts of the responses that no request has used."""
+        return list(dict.fromkeys(f"{each.line}: {each.text}" for each in self._responses))
 
     def _take(self, *, fails: bool) -> ScriptedResponse | None:
-        step = self._steps[0] if self._steps else self._lasting
-        if step is None or step.fails is not fails:
+        response = self._responses[0] if self._responses else self._lasting
+        if response is None or response.fails is not fails:
             return None
-        if self._steps:
-            self._steps.popleft()
-        return step
-
-
-def scripted(text: str, **values: Any) -> ScriptedResponse:
-    """Returns a response that remembers the test's line."""
-    return ScriptedResponse(text, user_line(), **values)
+        if self._responses:
+            self._responses.popleft()
+        return response

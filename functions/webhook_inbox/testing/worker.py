@@ -6,8 +6,9 @@ A dead process has no effect: every double checks for life before it writes, sen
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
+from webhook_inbox.destinations.gate import WAITS_FOR
 from webhook_inbox.domain.conditions import Condition
 from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.ports import Change, Item, Key, Table
@@ -151,13 +152,9 @@ def _step(key: Key, change: Change) -> Step | None:
 
 
 def _wait(waits_for: str) -> Step:
-    for prefix, found in _WAITS:
-        if waits_for.startswith(prefix):
-            return found
-    return Step.DEFERRAL
-
-
-_WAITS: Final = (("destination ", Step.PAUSE), (COMPLETION, Step.WAIT))
+    if waits_for.startswith(WAITS_FOR):
+        return Step.PAUSE
+    return Step.WAIT if waits_for.startswith(COMPLETION) else Step.DEFERRAL
 
 
 class WorkersTable:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.configuration.inbox_files import fault, load
-from webhook_inbox.configuration.addresses import kinds
+from webhook_inbox.configuration.addresses import kind_of
 from webhook_inbox.configuration.compile import compile_manifest
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import Manifest
@@ -74,7 +74,7 @@ def refusal(url: str, **options: str) -> str:
     ],
 )
 def test_kinds_of_addresses(host: str, kind: str) -> None:
-    assert list(kinds(f"https://{host}:8443/v1")) == [kind]
+    assert kind_of(f"https://{host}:8443/v1") == kind
 
 
 @pytest.mark.parametrize(

@@ -78,9 +78,8 @@ def test_requirements_with_hashes_are_complete_and_others_are_resolved(root: Pat
     check(root, "import httpx, anyio, idna")
     requires(root, f"httpx==0.28.1{HASH}\n")
     check(root, "import httpx")
-    assert (
-        "installed by anyio); add anyio to the `handlers` dependency group and run `make lock`"
-        in (fault(root, "import httpx, anyio"))
+    assert "installed by anyio); add anyio to functions/requirements.txt, with its hashes" in (
+        fault(root, "import httpx, anyio")
     )
 
 

@@ -41,7 +41,10 @@ def client_error(code: str, message: str = "no", status: int = 400) -> ClientErr
         (boto.NoRegionError(), "name one with --region or AWS_REGION"),
         (boto.UnauthorizedSSOTokenError(), LOG_IN),
         (boto.TokenRetrievalError(provider="sso", error_msg="expired"), LOG_IN),
-        (boto.EndpointConnectionError(endpoint_url="http://x"), "with --local, that `make dev`"),
+        (
+            boto.EndpointConnectionError(endpoint_url="http://x"),
+            "with --local, that `webhookctl dev`",
+        ),
         (boto.ReadTimeoutError(endpoint_url="http://x"), "check the network and try again"),
         (client_error("ExpiredToken"), LOG_IN),
         (

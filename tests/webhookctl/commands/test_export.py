@@ -232,7 +232,7 @@ def test_the_handlers_that_failed_are_chosen(cli: Cli, inbox: Inbox) -> None:
     [
         (["evt-1"], "no run has failed (acme.notify is done): choose one with --handler"),
         (["evt-1", "--handler", "x"], "no run of x (acme.notify is done)"),
-        (["evt-2"], "no event evt-2: use an id from `webhookctl"),
+        (["evt-2"], "no event evt-2 of acme, github, stripe: check the id"),
         (["evt-1", "--as", "unittest"], "pytest"),
     ],
 )

@@ -62,6 +62,17 @@ def test_more_than_a_page_of_an_hour_is_read(cli: Cli, inbox: Inbox, small_pages
     assert ids(cli) == sent[::-1]
 
 
+def test_until_is_exact_although_the_index_rounds_times_up(cli: Cli, inbox: Inbox) -> None:
+    inbox.fails("acme.notify", Permanent("422"))
+    inbox.clock.advance(seconds=0.4)
+    inbox.deliver("evt-before", type_="refunded")
+    inbox.clock.advance(seconds=0.1)
+    until = inbox.clock.now().isoformat()
+    inbox.deliver("evt-at", type_="refunded")
+    inbox.work()
+    assert ids(cli, "--status", "dead_letter", "--until", until) == ["evt-before"]
+
+
 @pytest.fixture
 def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("webhookctl.search.PAGE", 1)

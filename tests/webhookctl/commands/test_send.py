@@ -239,8 +239,9 @@ def test_a_source_that_this_machine_has_not_loaded_yet_asks_to_wait(cli: Cli) ->
     cli.local = True
     shown = cli("send", sample("any.json"), "--source", "hashed")
     assert shown.code == 1
-    assert "hashed is not loaded yet: wait until `make dev` prints `new source: …/hashed`" in (
-        shown.err
+    assert (
+        "hashed is not loaded yet: wait until `webhookctl dev` prints `new source: …/hashed`"
+        in (shown.err)
     )
 
 

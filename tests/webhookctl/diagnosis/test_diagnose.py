@@ -15,7 +15,7 @@ from webhook_inbox.domain.errors import Reason
 from webhook_inbox.domain.manifest import SourceSpec
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Sample
-from webhookctl.diagnosis.diagnose import Diagnosis, Step, diagnose
+from webhookctl.diagnosis.diagnose import Diagnosis, VerificationStep, diagnose
 from webhookctl.diagnosis.hypothesis import Trial
 
 # Of different schemes: header over body, timed, versions, base64, signed form, Ed25519, ECDSA.
@@ -72,7 +72,7 @@ def test_what_was_done_to_the_body_is_named(
 ) -> None:
     broken = with_body(trial(provider, BODY), mishap(BODY))
     found = diagnose(broken)
-    assert (found.failed, codes(found)) == (Step.SIGNATURE, [code])
+    assert (found.failed, codes(found)) == (VerificationStep.SIGNATURE, [code])
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_what_was_done_to_the_secret_is_named(
 
 def test_a_key_of_standard_webhooks_in_hex_is_named() -> None:
     valid = trial("standard-webhooks")
-    assert diagnose(replace(valid, secrets=("whsec_%",))).failed is Step.SECRET
+    assert diagnose(replace(valid, secrets=("whsec_%",))).failed is VerificationStep.SECRET
     key = b"not a secret, only a test".hex()
     assert codes(diagnose(replace(valid, secrets=(key,)))) == ["secret-encoding"]
 
@@ -138,15 +138,15 @@ def test_by_how_much_the_time_is_off_is_told(provider: str, minutes: int) -> Non
     found = diagnose(later(trial(provider), timedelta(minutes=minutes)))
     if provider == "netlify" and minutes > 0 and found.failed is None:
         pytest.skip("its token is valid for longer")
-    assert found.failed is Step.TIME
+    assert found.failed is VerificationStep.TIME
     assert codes(found) == ["clock-skew"]
     side = "before" if minutes > 0 else "after"
-    assert f"signed 17m {side} it was received" in found.causes[0].words
+    assert f"signed 17 min {side} it was received" in found.causes[0].words
 
 
 def test_a_clock_in_another_time_zone_is_recognised() -> None:
     found = diagnose(later(trial("stripe"), timedelta(hours=2, seconds=3)))
-    assert "2h is the error of a clock in another time zone" in found.causes[0].words
+    assert "2 h is the error of a clock in another time zone" in found.causes[0].words
 
 
 def test_an_old_delivery_of_a_changed_body_has_both_causes() -> None:
@@ -170,13 +170,13 @@ def with_headers(valid: Trial, change: Callable[[str, str], tuple[str, str]]) ->
 def test_renamed_headers_are_named(provider: str) -> None:
     broken = with_headers(trial(provider), lambda n, v: (f"HTTP_{n.upper().replace('-', '_')}", v))
     found = diagnose(broken)
-    assert (found.failed, codes(found)) == (Step.HEADER, ["header-renamed"])
+    assert (found.failed, codes(found)) == (VerificationStep.HEADER, ["header-renamed"])
 
 
 def test_a_prefix_that_was_cut_off_is_named() -> None:
     broken = with_headers(trial("github"), lambda n, v: (n, v.removeprefix("sha256=")))
     found = diagnose(broken)
-    assert (found.failed, codes(found)) == (Step.FORM, ["header-changed"])
+    assert (found.failed, codes(found)) == (VerificationStep.FORM, ["header-changed"])
     assert "`sha256=`" in found.causes[0].words
 
 
@@ -187,7 +187,7 @@ def without(valid: Trial, *names: str) -> Trial:
 
 def test_a_header_that_is_missing_is_named() -> None:
     found = diagnose(without(trial("github"), "x-hub-signature-256"))
-    assert (found.failed, found.reason) == (Step.HEADER, Reason.MISSING_SIGNATURE)
+    assert (found.failed, found.reason) == (VerificationStep.HEADER, Reason.MISSING_SIGNATURE)
     assert found.causes[0].code == "header-missing"
     assert "x-hub-signature-256" in found.causes[0].words
 
@@ -201,7 +201,7 @@ def test_the_headers_of_another_provider_are_recognised() -> None:
 def test_a_version_that_does_not_count_is_named() -> None:
     broken = with_headers(trial("stripe"), lambda n, v: (n, v.replace("v1=", "v0=")))
     found = diagnose(broken)
-    assert (found.failed, codes(found)) == (Step.FORM, ["unknown-version"])
+    assert (found.failed, codes(found)) == (VerificationStep.FORM, ["unknown-version"])
 
 
 @pytest.mark.parametrize(
@@ -271,7 +271,7 @@ def test_another_scheme_of_the_same_provider_is_named() -> None:
 def test_what_nothing_explains_is_said_to_be_so(provider: str) -> None:
     broken = with_body(trial(provider, BODY), b'{"id":"evt_2","livemode":true}')
     found = diagnose(broken)
-    assert found.failed is Step.SIGNATURE
+    assert found.failed is VerificationStep.SIGNATURE
     assert [(cause.code, cause.proven) for cause in found.causes] == [
         ("other-mode", False),
         ("unknown", False),
@@ -281,9 +281,9 @@ def test_what_nothing_explains_is_said_to_be_so(provider: str) -> None:
 
 def test_an_event_without_a_name_fails_at_the_last_step() -> None:
     found = diagnose(without(trial("github"), "x-github-delivery"))
-    assert (found.failed, codes(found)) == (Step.NAME, ["unnamed"])
+    assert (found.failed, codes(found)) == (VerificationStep.NAME, ["unnamed"])
 
 
 def test_a_key_that_is_not_at_hand_is_asked_for() -> None:
     found = diagnose(trial("aws-sns"))
-    assert (found.failed, codes(found)) == (Step.KEY, ["key-missing"])
+    assert (found.failed, codes(found)) == (VerificationStep.KEY, ["key-missing"])

@@ -199,7 +199,7 @@ def test_two_checkouts_side_by_side_never_meet(tmp_path: Path, started: list[Ses
     inner = write_project(one.root / "inner")
     with pytest.raises(subprocess.CalledProcessError) as failed:
         _inbox(inner)
-    assert "no inbox runs on this machine" in failed.value.stderr
+    assert "no inbox runs on this machine" in failed.value.stdout  # an error as JSON
 
 
 LATER = NOTES.replace("max_attempts=2", "max_attempts=8").replace(

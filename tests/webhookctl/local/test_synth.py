@@ -121,7 +121,7 @@ def test_a_directory_that_is_no_repository_is_refused(tmp_path: Path, missing: s
     (tmp_path / "functions").mkdir()
     path = tmp_path / missing
     path.rmdir() if path.is_dir() else path.unlink()
-    with pytest.raises(CommandError, match="change to the repository's directory"):
+    with pytest.raises(CommandError, match="change to the project's directory"):
         Project.at(tmp_path)
 
 

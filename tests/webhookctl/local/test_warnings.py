@@ -9,7 +9,7 @@ from webhook_inbox.configuration.compile import compile_manifest
 from webhook_inbox.domain.errors import ConfigurationError
 from webhookctl.local import session
 from webhookctl.local.deployment.synth import Project
-from webhookctl.local.reload import compiled
+from webhookctl.local.runtime import Runtime, Settings
 
 SOURCE = '[sources.mail]\nprovider = "stripe"\n'
 UNHANDLED = f'{SOURCE}allow = ["unhandled"]\n'
@@ -20,7 +20,7 @@ def test_an_import_that_the_bundle_does_not_contain_is_refused(tmp_path: Path) -
     (project.functions / "inbox.toml").write_text(SOURCE)
     (project.functions / "handlers" / "_shared.py").write_text("import stripe\n")
     with pytest.raises(ConfigurationError, match=r"handlers/_shared\.py:1: imports stripe, which"):
-        compiled(project)
+        Runtime(project, Settings(8787, 8788), print).reload()
 
 
 def write(top: Path) -> Path:

@@ -14,7 +14,8 @@ from typing import Final, Self
 
 from webhook_inbox_cdk.contents import CONSTRUCT, ENTRY_POINTS, LIBRARY
 
-from webhookctl.errors import CommandError
+from webhook_inbox.domain.manifest import LOCAL
+from webhookctl.errors import INSTALL, CommandError
 from webhookctl.local.deployment.assembly import Assembly
 from webhookctl.local.state import DIRECTORY
 
@@ -38,7 +39,7 @@ class Project:
         """Returns the project of a repository; raises CommandError for any other directory."""
         if not (root / "app.py").is_file() or not (root / "functions").is_dir():
             raise CommandError(
-                f"{root} has no app.py and functions/: change to the repository's directory"
+                f"{root} has no app.py and functions/: change to the project's directory"
             )
         return cls(root, root / "functions", root / DIRECTORY)
 
@@ -48,7 +49,6 @@ class Project:
         return self.functions.parent / ".build"
 
 
-STAGE: Final = "local"
 ASSEMBLY: Final = "assembly"
 STAMP: Final = "inputs.sha256"
 LIMIT: Final = 300.0
@@ -114,7 +114,7 @@ def _run(project: Project, directory: Path) -> None:
 def _environment(project: Project, directory: Path) -> dict[str, str]:
     """Returns the app's environment, without AWS settings: no lookups in an account."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-    context = {"stage": STAGE, "functions": str(project.functions)}
+    context = {"stage": LOCAL, "functions": str(project.functions)}
     return {
         **own,
         "CDK_CONTEXT_JSON": json.dumps(context),
@@ -148,7 +148,4 @@ def _cdk_version() -> str:
     try:
         return version("aws-cdk-lib")
     except PackageNotFoundError as error:
-        raise CommandError(
-            "the CDK is not installed: run `pip install 'webhook-inbox[cdk,dev]'`, or `make setup`"
-            " in a clone"
-        ) from error
+        raise CommandError(f"the CDK is not installed: {INSTALL}") from error
