@@ -26,7 +26,7 @@ from webhookctl.local.deployment.synth import Project, synthesize
 from webhookctl.local.ports import LOOPBACK, free_port
 from webhookctl.local.processes.ministack import REGION, scrubbed
 from webhookctl.local.processes.process_group import Child
-from webhookctl.local.processes.sink import DEFAULT_PORT, Sink
+from webhookctl.local.processes.sink import Sink
 from webhookctl.local.runtime import api_id
 
 SEND = "sqs:SendMessage"
@@ -72,8 +72,8 @@ class GuardedInbox(Inquiry):
         return self._directory / "temporary" / "ministack-tls" / "server.crt"
 
     def _start(self) -> None:
-        self._start_ministack()
         self._start_sink()
+        self._start_ministack()
         self._deploy(self.manifest)
 
     def _start_ministack(self) -> None:
@@ -83,7 +83,7 @@ class GuardedInbox(Inquiry):
         log = self._closing.enter_context((self._directory / "ministack.log").open("wb"))
         child = Child(
             ["ministack"],
-            env={**environment, "AUTH": "true", "USE_SSL": "1"},
+            env={**environment, "AUTH": "true", "USE_SSL": "1", "SINK_URL": self.sink_url},
             cwd=temporary,
             output=log.fileno(),
         )
@@ -107,9 +107,6 @@ class GuardedInbox(Inquiry):
         thread.start()
         self._closing.callback(sink.server_close)
         self._closing.callback(sink.shutdown)
-        settings = self.functions / "inbox.toml"
-        usual = f"http://{LOOPBACK}:{DEFAULT_PORT}"
-        settings.write_text(settings.read_text().replace(usual, self.sink_url))
 
     def _deploy(self, manifest: Manifest) -> None:
         project = Project(REPOSITORY, self.functions, self._directory / "state")
