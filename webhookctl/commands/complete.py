@@ -14,7 +14,7 @@ from webhook_inbox.handlers.completions.receiver import (
     Completions,
 )
 from webhook_inbox.handlers.completions.results import Ending, TooLarge, Unreadable, read
-from webhook_inbox.handlers.completions.tokens import WaitAddress
+from webhook_inbox.handlers.completions.tokens import WaitAddress, place_of
 from webhookctl.checkout import require_known
 from webhookctl.commands.secrets import read_value
 from webhookctl.errors import CommandError
@@ -59,6 +59,9 @@ def complete(  # noqa: PLR0913 - one parameter per option
     body = _body(result, error, retry=retry)
     if (token is None) == (event_id is None):
         raise typer.BadParameter("give either EVENT_ID or --token")
+    if event_id is not None and place_of(event_id) is not None:
+        # Not repeated: its holder may complete the job, and errors are logged.
+        raise typer.BadParameter("EVENT_ID is a completion token: give it with --token")
     target = call.target
     completions = Completions(
         manifest=target.manifest,

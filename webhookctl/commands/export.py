@@ -40,6 +40,10 @@ def export(
 
     The test needs the project's functions/. It contains the body, and no signature or secret.
     """
+    if output is not None and output.suffix != ".py":
+        raise typer.BadParameter(
+            f"--output {output} is no Python file: give it as in test_event.py"
+        )
     overview = the_one(call, event_id, source, body=True)
     test = generate(overview, _chosen(overview, handler), output)
     if output is not None:

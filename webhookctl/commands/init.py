@@ -9,10 +9,13 @@ from typing import Annotated, Final
 from urllib.parse import urlsplit
 
 import typer
+from pydantic import ValidationError
 
-from webhook_inbox.configuration.addresses import kind_of
+from webhook_inbox.configuration.addresses import MEANING, kind_of
+from webhook_inbox.configuration.destination import Destination
 from webhook_inbox.domain.manifest import SINK
 from webhookctl.display.output import counted
+from webhookctl.display.untrusted import quoted
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, offline
 
@@ -20,6 +23,12 @@ TEMPLATE: Final = Path(__file__).resolve().parents[1] / "template"
 # The effect of the first event, in the README.
 HANDLED: Final = "the handler\nconfirms the order once"
 FORWARDED: Final = "your\nservice receives the event once"
+EXAMPLE: Final = "https://hooks.acme.com/in"
+# Of a service whose only known address is on this machine.
+PLACEHOLDER: Final = """\
+# Before you deploy, replace this placeholder with your service's address and delete `allow`.
+base_url = "https://app.example.com"
+allow = ["placeholder"]"""
 
 
 @offline
@@ -46,6 +55,11 @@ def init(
         template = Template(source.read_text(encoding="utf-8"))
         target.write_text(template.substitute(words), encoding="utf-8")
     _report(call, directory, count=len(files))
+    if words.get("deployed") == PLACEHOLDER:
+        call.output.note(
+            f"{forward} is on this machine: before you deploy, set the service's address in"
+            " functions/inbox.toml."
+        )
 
 
 def _words(directory: Path, forward: str | None) -> Mapping[str, str]:
@@ -58,12 +72,30 @@ def _words(directory: Path, forward: str | None) -> Mapping[str, str]:
 
 
 def _service(url: str) -> Mapping[str, str]:
-    """Returns the addresses of a service: deployed, and on this machine."""
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname or set(url) & set('"\\ \n'):
-        raise typer.BadParameter(f"--forward {url!r} is not a URL as in https://app.example.com/in")
+    """Returns the addresses of a service: deployed, and on this machine.
+
+    Raises BadParameter for one with which the project's own `check` would fail.
+    """
+    try:
+        parts = urlsplit(url)
+        if not parts.hostname or any(not c.isprintable() or c in '"\\ ' for c in url):
+            raise typer.BadParameter(f"--forward {url!r} is not a URL as in {EXAMPLE}")
+        Destination(base_url=url)
+    except ValidationError as error:
+        mistake = error.errors()[0]["msg"].removeprefix("Value error, ")
+        raise typer.BadParameter(f"--forward {url!r}: {mistake}") from error
+    except ValueError as error:
+        raise typer.BadParameter(f"--forward {url!r} is not a URL as in {EXAMPLE}") from error
+    found = kind_of(url)
+    if found == "loopback":
+        return {"deployed": PLACEHOLDER, "local": url}
+    if found:
+        raise typer.BadParameter(
+            f"--forward {url!r} {MEANING[found]}: give the address that the deployed functions"
+            f" call, as in {EXAMPLE}, or one of this machine"
+        )
     # A session on this machine must not call the deployed service.
-    return {"url": url, "local": url if kind_of(url) == "loopback" else SINK}
+    return {"deployed": f'base_url = "{url}"', "local": SINK}
 
 
 def _files(top: Path) -> Iterator[tuple[str, Path]]:
@@ -74,7 +106,13 @@ def _files(top: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _require_free(directory: Path, files: Mapping[str, Path]) -> None:
-    """Raises CommandError where a file exists already; nothing is overwritten."""
+    """Raises CommandError where a file exists, or one in place of a directory."""
+    parents = {parent for name in files for parent in (directory / name).parents}
+    for path in sorted(parents):
+        if os.path.lexists(path) and not path.is_dir():
+            raise CommandError(
+                f"{path} is not a directory: choose a new directory, or remove the file"
+            )
     taken = sorted(name for name in files if os.path.lexists(directory / name))
     if taken:
         raise CommandError(
@@ -89,9 +127,9 @@ def _report(call: Invocation, directory: Path, *, count: int) -> None:
         return
     call.output.line(f"Created {directory} with {counted(count, 'file')}. Next:")
     call.output.line()
+    call.output.line(f"  cd {quoted(str(directory))}")
     call.output.fields(
         {
-            f"cd {directory}": "",
             "webhookctl dev": "receive webhooks on this machine",
             "pytest": "test the handlers",
         },

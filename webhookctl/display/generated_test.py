@@ -71,7 +71,8 @@ def _body(body: bytes) -> tuple[list[str], list[str], str]:
     """Returns imports, the constant, and the expression for a body in the file."""
     text = _readable(body)
     if text is not None:
-        return [], [f'BODY = r"""{text}"""'], "BODY.encode()"
+        told = ["# Indented; the delivery's JSON was one line."] if text.encode() != body else []
+        return [], [*told, f'BODY = r"""{text}"""'], "BODY.encode()"
     encoded = wrap(base64.b64encode(body).decode(), 76)
     constant = ['BODY = """', *encoded, '"""']
     return ["import base64"], constant, "base64.b64decode(BODY)"
@@ -97,15 +98,15 @@ def _readable(body: bytes) -> str | None:
 
 
 def _indented(text: str) -> str:
+    compact = (",", ":")
     try:
         data = json.loads(text)
-    except ValueError:
+        for separators in (compact, (", ", ": ")):
+            for ascii_only in (True, False):
+                if json.dumps(data, separators=separators, ensure_ascii=ascii_only) == text:
+                    return json.dumps(data, indent=2, ensure_ascii=ascii_only)
+    except (ValueError, RecursionError):  # no JSON, or nested too deeply to indent
         return text
-    compact = (",", ":")
-    for separators in (compact, (", ", ": ")):
-        for ascii_only in (True, False):
-            if json.dumps(data, separators=separators, ensure_ascii=ascii_only) == text:
-                return json.dumps(data, indent=2, ensure_ascii=ascii_only)
     return text
 
 
@@ -162,6 +163,4 @@ def _headers(headers: Mapping[str, str]) -> dict[str, str]:
 def _literal(text: str) -> str:
     """Returns a string literal with the quotes that `ruff format` prefers."""
     literal = ascii(text)
-    if '"' in text:
-        return literal
-    return '"' + literal[1:-1].replace("\\'", "'") + '"'
+    return literal if '"' in text or "'" in text else f'"{literal[1:-1]}"'

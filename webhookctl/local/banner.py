@@ -52,8 +52,9 @@ def _end(runtime: Runtime) -> str:
     if kept is None:
         return "Events and effects are deleted when the session ends; --keep DIR keeps them."
     return (
-        f"Ctrl-C saves events, secrets and effects in {kept.directory} for the next start; after"
-        " kill -9 the next start has those of the last Ctrl-C."
+        f"Ctrl-C saves events and secrets in {kept.directory} for the next start, effects are saved"
+        " at once; after kill -9 the next start has the events and secrets of the last Ctrl-C, and"
+        " all effects."
     )
 
 

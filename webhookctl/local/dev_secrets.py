@@ -1,6 +1,7 @@
 """The local inbox's secrets: the user's, or obviously fake ones."""
 
 import base64
+import contextlib
 import json
 import secrets
 from collections.abc import Iterable, Mapping
@@ -58,7 +59,8 @@ def choose(manifest: Manifest, given: Mapping[str, str], state: Path) -> dict[st
     signs = {spec.sign for spec in manifest.destinations.values()}
     kinds = {name: "standard-webhooks" if name in signs else "" for name in manifest.secrets}
     others = {name: kept.get(name) or fake(kind, name) for name, kind in kinds.items()}
-    _write(state / FILE, {**signing, **others, **fakes})
+    # Those of a removed source stay: the vault has them still, and it may be added again.
+    _write(state / FILE, {**kept, **signing, **others, **fakes})
     return {**others, **fakes, **{known[name]: value for name, value in given.items()}}
 
 
@@ -76,9 +78,15 @@ def store(values: Mapping[str, str], *, prefix: str, vault: Any) -> None:
             vault.create_secret(Name=prefix + name, SecretString=value)
 
 
-def read(names: Iterable[str], *, prefix: str, vault: Any) -> dict[str, str]:
-    """Returns the current values of secrets in Secrets Manager; `vault` is its client."""
-    return {name: vault.get_secret_value(SecretId=prefix + name)["SecretString"] for name in names}
+def stored(names: Iterable[str], *, prefix: str, vault: Any) -> dict[str, str]:
+    """Returns the secrets that have a value in Secrets Manager; `vault` is its client."""
+    values: dict[str, str] = {}
+    for name in names:
+        with contextlib.suppress(vault.exceptions.ResourceNotFoundException):
+            # ministack gives a secret without a value an empty version.
+            if value := vault.get_secret_value(SecretId=prefix + name).get("SecretString"):
+                values[name] = value
+    return values
 
 
 def _pair(spec: SourceSpec, kept: Mapping[str, str]) -> tuple[str, str]:

@@ -7,10 +7,9 @@ last stop.
 
 import contextlib
 import fcntl
-import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -20,8 +19,11 @@ from webhookctl.local.ports import free_port, require_free
 AWS: Final = "aws"
 JOURNAL: Final = "sink.jsonl"
 PORT: Final = "port"
-STORED: Final = "secrets.json"
 LOCK: Final = "lock"
+FRESH: Final = "--fresh, which deletes the kept events, secrets and effects"
+# Shows that the directory is one of ours, and keeps its secrets out of the user's repository.
+MARK: Final = ".gitignore"
+MARKED: Final = "# Written by `webhookctl dev --keep`, which deletes files here with --fresh.\n*\n"
 
 
 class Kept:
@@ -44,15 +46,17 @@ class Kept:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Creates the directory and locks it; raises CommandError where another session has it."""
+        """Creates the directory and locks it.
+
+        Raises CommandError where another session has it, and for a directory with files of the
+        user's, in which it changes nothing.
+        """
         try:
-            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if self.directory.stat().st_uid != os.getuid():
-                raise CommandError(
-                    f"--keep {self.directory} belongs to another user: name a directory of yours"
-                )
+            self._claim()
             self.directory.chmod(0o700)
-            lock = (self.directory / LOCK).open("w")
+            # Not truncated, and no link is followed: the file may be another's.
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
+            lock = os.fdopen(os.open(self.directory / LOCK, flags, 0o600), "r+")
         except OSError as error:
             raise CommandError(
                 f"--keep {self.directory}: {error.strerror}; name a directory that you can write"
@@ -67,33 +71,39 @@ class Kept:
                 ) from error
             yield
 
+    def _claim(self) -> None:
+        """Marks a new or empty directory; raises CommandError for one that is not ours."""
+        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self.directory.stat().st_uid != os.getuid():
+            raise CommandError(
+                f"--keep {self.directory} belongs to another user: name a directory of yours"
+            )
+        mark = self.directory / MARK
+        if not any(self.directory.iterdir()):
+            mark.write_text(MARKED)
+        elif not mark.is_file() or mark.read_text(errors="replace") != MARKED:
+            raise CommandError(
+                f"--keep {self.directory} has files that no session wrote: name a new or empty"
+                " directory"
+            )
+
     def clear(self) -> None:
         """Deletes what earlier sessions kept, and no other file."""
         shutil.rmtree(self.directory / AWS, ignore_errors=True)
-        for name in (JOURNAL, PORT, STORED):
+        for name in (JOURNAL, PORT):
             (self.directory / name).unlink(missing_ok=True)
 
     def port(self) -> int:
         """Returns the port of ministack, which the kept stack's queue URLs contain.
 
-        Raises CommandError where another process has it.
+        Raises CommandError where another process has it, and where the file has no port.
         """
         file = self.directory / PORT
         if not file.is_file():
             file.write_text(str(free_port()))
-        port = int(file.read_text())
-        require_free(port, purpose=f"the AWS of --keep {self.directory}", option="--fresh")
+        text = file.read_text(errors="replace")
+        if not (text.isascii() and text.isdigit()):
+            raise CommandError(f"{file} contains no port: start with {FRESH}")
+        port = int(text)
+        require_free(port, purpose=f"the AWS of --keep {self.directory}", option=FRESH)
         return port
-
-    def stored(self) -> frozenset[str]:
-        """Returns the names of the secrets that a session has stored in the vault."""
-        if not (self.directory / AWS / "secretsmanager.json").is_file():
-            return frozenset()
-        try:
-            return frozenset(json.loads((self.directory / STORED).read_text()))
-        except (OSError, ValueError):
-            return frozenset()
-
-    def remember(self, names: Iterable[str]) -> None:
-        """Records the names of stored secrets."""
-        (self.directory / STORED).write_text(json.dumps(sorted(names)))

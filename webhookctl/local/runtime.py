@@ -69,7 +69,7 @@ class Runtime:
         self.front = Front(settings.port, tell, hosts=settings.hosts)
         self.outputs: dict[str, str] = {}
         self.secrets: dict[str, str] = {}
-        # Names of kept secrets that `webhookctl secrets set` has replaced.
+        # Names of stored secrets that `webhookctl secrets set` has replaced.
         self.replaced: frozenset[str] = frozenset()
         self.manifest = Manifest()
         self.functions: tuple[Deployed, ...] = ()
@@ -206,11 +206,13 @@ class Runtime:
 
     def _deploy(self, manifest: Manifest) -> None:
         assembly = synthesize(self.project)
+        # A later deployment must not undo `webhookctl secrets set`.
+        given = frozenset() if self.outputs else self.given
         self.secrets = dev_secrets.choose(manifest, self.settings.secrets, self.project.state)
         self.outputs = self._deployer.deploy(assembly)
         self.functions = deployed(self.outputs)
         self._versions = Versions(self._fleet, bundles(self.project, manifest))
-        self._store_secrets()
+        self._store_secrets(given)
         self.front.gateway = Gateway(
             self.ministack.port,
             self.ministack.credentials["AWS_SESSION_TOKEN"],
@@ -218,19 +220,17 @@ class Runtime:
             self.outputs["IngestFunctionName"],
         )
 
-    def _store_secrets(self) -> None:
-        """Stores the secrets that the vault does not have: a kept one may have been replaced."""
+    def _store_secrets(self, given: frozenset[str]) -> None:
+        """Stores the secrets that the vault does not have, and `given` ones.
+
+        The others may have been replaced, in this session or in one that kept its state.
+        """
         prefix, vault = self.outputs["SecretPrefix"], self.ministack.client("secretsmanager")
-        kept = self.settings.kept
-        stored = (kept.stored() if kept else frozenset()) - self.given
-        present = stored & set(self.secrets)
-        fakes = {name: self.secrets[name] for name in present}
-        self.secrets |= dev_secrets.read(present, prefix=prefix, vault=vault)
-        self.replaced = frozenset(n for n in present if self.secrets[n] != fakes[n])
-        new = {name: value for name, value in self.secrets.items() if name not in present}
+        found = dev_secrets.stored(set(self.secrets) - given, prefix=prefix, vault=vault)
+        self.replaced = frozenset(n for n in found if found[n] != self.secrets[n])
+        new = {name: value for name, value in self.secrets.items() if name not in found}
         dev_secrets.store(new, prefix=prefix, vault=vault)
-        if kept:
-            kept.remember(self.secrets)
+        self.secrets |= found
 
     @property
     def given(self) -> frozenset[str]:

@@ -25,10 +25,11 @@ _PLACES: Final = ("functions", ".")
 def inbox(request: pytest.FixtureRequest) -> "testing.Inbox":
     """An inbox of the project's handlers and inbox.toml; every destination is a Fake.
 
-    The project is the nearest directory above the test that has `functions/inbox.toml` or
-    `inbox.toml`. A test that passes although a scripted response of a fake was not used fails.
+    The project is the nearest directory above the test, up to pytest's rootdir, that has
+    `functions/inbox.toml` or `inbox.toml`. A test that passes although a scripted response of a
+    fake was not used fails.
     """
-    created = testing.Inbox(_functions(request.path))
+    created = testing.Inbox(_functions(request.path, request.config.rootpath))
     request.node.stash[_CREATED] = created
     return created
 
@@ -57,11 +58,15 @@ def _verify(created: "testing.Inbox") -> None:
         pytest.fail(str(error), pytrace=False)
 
 
-def _functions(test: Path) -> Path:
+def _functions(test: Path, root: Path) -> Path:
     for directory in test.parents:
+        # Handlers above may be another user's, and the fixture imports them.
+        if not directory.is_relative_to(root):
+            break
         for place in _PLACES:
             if (directory / place / "inbox.toml").is_file():
                 return directory / place
     raise testing.KitError(
-        f"no functions/inbox.toml above {test}: define a fixture `inbox` that returns Inbox(…)"
+        f"no functions/inbox.toml above {test} in {root}: run pytest in the project's directory, or"
+        " define a fixture `inbox` that returns Inbox(…)"
     )

@@ -135,3 +135,15 @@ def test_a_test_outside_a_project_is_told_so(project: Path) -> None:
     status, output = run(project, UNUSED)
     assert status == 1
     assert "no functions/inbox.toml above" in output
+
+
+def test_a_project_above_the_rootdir_is_not_imported(project: Path) -> None:
+    inner = project / "inner"
+    (inner / "tests").mkdir(parents=True)
+    (inner / "pyproject.toml").write_text("[tool.pytest.ini_options]\n")
+    mark = project / "imported"
+    (project / "functions" / "handlers" / "shop.py").write_text(f"open({str(mark)!r}, 'w')\n")
+    status, output = run(inner, UNUSED)
+    assert status == 1
+    assert f"no functions/inbox.toml above {inner}/tests/test_it.py in {inner}" in output
+    assert not mark.exists()

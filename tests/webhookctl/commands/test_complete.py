@@ -174,3 +174,10 @@ def test_a_token_is_read_from_standard_input(cli: Cli) -> None:
     shown = cli("complete", "--token", "-", "--result", "1", stdin="no-token-of-ours\n")
     assert shown.code == 1
     assert shown.err == cli("complete", "--token", "no-token-of-ours", "--result", "1").err
+
+
+def test_a_token_in_place_of_an_event_is_refused_and_not_printed(cli: Cli, labour: Labour) -> None:
+    shown = cli("complete", labour.token, "--result", "1")
+    assert shown.code == 2
+    assert "give it with --token" in shown.err
+    assert labour.token not in shown.out + shown.err

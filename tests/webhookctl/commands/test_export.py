@@ -13,6 +13,7 @@ import pytest
 from tests.unit.support.world import World
 from tests.webhookctl.commands.stage import Cli, Inbox
 from webhook_inbox.domain.errors import Permanent, Transient
+from webhookctl.display.generated_test import _literal
 
 LIBRARY = Path(__file__).parents[3] / "functions"
 BROKEN = '''"""Handlers of a test."""
@@ -35,6 +36,7 @@ BODIES = {
     "ends with a quote": b'he said "5"',
     "ends with a backslash": b"5\\",
     "triple quotes": b'5 """ or so',
+    "deep JSON": b'{"a":' + b"[" * 1200 + b"]" * 1200 + b"}",
     "line ends": b"a\r\nb",
     "controls": b"\x1b]0;title\x07",
     "a bidirectional override": "5\u202e".encode(),
@@ -127,6 +129,7 @@ The body may contain personal data.
 
 from webhook_inbox.testing import Inbox
 
+# Indented; the delivery's JSON was one line.
 BODY = r"""{
   "amount": 5
 }"""
@@ -249,3 +252,21 @@ def test_base64_lines_are_short(cli: Cli, inbox: Inbox) -> None:
     test = cli("inbox", "export", "evt-1").out
     assert max(map(len, test.splitlines())) <= 100
     assert base64.b64encode(BODIES["binary"]).decode()[:76] in test
+
+
+@pytest.mark.parametrize(
+    "text", ["\\'", "'", '"', "'\"", "\\", "a\\\\'b", "\U0001f600", "\x00\n'"], ids=ascii
+)
+def test_every_text_survives(text: str) -> None:
+    literal = _literal(text)
+    assert literal.isascii()
+    assert ast.literal_eval(literal) == text
+
+
+def test_a_test_is_a_python_file(cli: Cli, inbox: Inbox, tmp_path: Path) -> None:
+    fail(inbox, Permanent("no"), b"x" * 16_385)
+    file = tmp_path / "test_large.body"
+    shown = cli("inbox", "export", "evt-1", "--output", str(file))
+    assert shown.code == 2
+    assert "is no Python file" in shown.err
+    assert not file.exists()

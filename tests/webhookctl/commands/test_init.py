@@ -1,5 +1,6 @@
 """`webhookctl init`: the project that it writes."""
 
+import shlex
 import shutil
 import tomllib
 from pathlib import Path
@@ -94,14 +95,43 @@ def test_forwarding_calls_the_service_when_deployed_and_never_from_a_laptop(
 
     document = tomllib.loads((elsewhere / "demo" / "functions" / "inbox.toml").read_text())
 
-    assert document["destinations"]["app"]["base_url"] == url
+    deployed = document["destinations"]["app"]["base_url"]
+    assert deployed == (url if local == "sink" else "https://app.example.com")
     assert document["stages"]["local"]["destinations"]["app"]["base_url"] == local
-    manifest = compile_manifest(elsewhere / "demo" / "functions", stage="local")
-    assert list(manifest.handlers) == ["shop.forward"]
+    # The commands of the project's own workflow.
+    for stage in ("local", "dev"):
+        manifest = compile_manifest(elsewhere / "demo" / "functions", stage=stage)
+        assert list(manifest.handlers) == ["shop.forward"]
+
+
+def test_a_service_on_this_machine_needs_an_address_before_a_deployment(
+    cli: Cli, elsewhere: Path
+) -> None:
+    shown = cli("init", "demo", "--forward", "http://localhost:3000/in")
+    assert "before you deploy, set the service's address in functions/inbox.toml" in shown.err
+    assert cli("init", "other", "--forward", "https://app.acme.com/in").err == ""
 
 
 @pytest.mark.parametrize(
-    "url", ["app.acme.com", "ftp://app.acme.com", "https://", 'https://a.com/"', "https://a.com/\n"]
+    "url",
+    [
+        "app.acme.com",
+        "sink",
+        "ftp://app.acme.com",
+        "https://",
+        'https://a.com/"',
+        "https://a.com/\n",
+        "https://a.com/\r",
+        "https://a.com/\x07",
+        "https://app.example.com/in",
+        "https://crm.internal/in",
+        "http://app.acme.io",
+        "https://user:pass@app.acme.io",
+        "https://app.acme.io/in?a=b",
+        "https://app.acme.io/in#a",
+        "https://app.acme.io:99999",
+        "http://[::1",
+    ],
 )
 def test_an_address_that_is_no_url_is_refused(cli: Cli, elsewhere: Path, url: str) -> None:
     shown = cli("init", "demo", "--forward", url)
@@ -122,3 +152,22 @@ def test_the_wheel_needs_what_the_template_installs(cli: Cli, elsewhere: Path) -
     assert line == f"{project['name']}[cdk,dev]=={project['version']}"
     assert set(project["optional-dependencies"]) == {"cdk", "dev"}
     shutil.rmtree(elsewhere / "demo")
+
+
+def test_the_first_command_is_one_that_a_shell_accepts(cli: Cli, elsewhere: Path) -> None:
+    lines = cli("init", "it's a demo").out.splitlines()
+    first = next(line for line in lines if line.startswith("  cd "))
+    assert shlex.split(first) == ["cd", "it's a demo"]
+    assert first == first.rstrip()
+
+
+@pytest.mark.parametrize("name", ["functions", "tests"])
+def test_a_file_in_place_of_a_directory_is_refused_first(
+    cli: Cli, elsewhere: Path, name: str
+) -> None:
+    (elsewhere / "part").mkdir()
+    (elsewhere / "part" / name).write_text("mine")
+    shown = cli("init", "part")
+    assert shown.code == 1
+    assert f"part/{name} is not a directory" in shown.err
+    assert files(elsewhere / "part") == {name}

@@ -6,6 +6,7 @@ import json
 import time
 import uuid
 from collections.abc import Callable
+from http import HTTPStatus
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,21 @@ def deliver(
     url: str, secret: str, title: str, *, delivery: str | None = None
 ) -> tuple[int, dict[str, Any]]:
     """Posts a signed GitHub event, and again while nobody takes it, as providers do."""
+    return post(*_signed(url, secret, title, delivery))
+
+
+def accepted(url: str, secret: str, title: str, *, delivery: str | None = None) -> bool:
+    """Delivers a new event; returns whether the inbox accepted it.
+
+    An event that got a 502 or 503 may be stored: the next sending is then a duplicate.
+    """
+    *earlier, last = _posted(*_signed(url, secret, title, delivery))
+    return last[0] == HTTPStatus.ACCEPTED or (bool(earlier) and last[0] == HTTPStatus.OK)
+
+
+def _signed(
+    url: str, secret: str, title: str, delivery: str | None
+) -> tuple[str, bytes, dict[str, str]]:
     body = issue(title)
     signature = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
     headers = {
@@ -99,16 +115,20 @@ def deliver(
         "X-GitHub-Delivery": delivery or str(uuid.uuid4()),
         "X-Hub-Signature-256": f"sha256={signature}",
     }
-    return post(f"{url}/webhooks/github", body, headers)
+    return f"{url}/webhooks/github", body, headers
 
 
 def post(url: str, body: bytes, headers: dict[str, str] | None = None) -> tuple[int, Any]:
     """Posts, and again while the inbox asks for that."""
-    for _ in range(SENDINGS):
-        answer = call(url, "POST", body, headers)
-        if answer[0] not in SENT_AGAIN:
-            break
-    return answer
+    return _posted(url, body, headers)[-1]
+
+
+def _posted(url: str, body: bytes, headers: dict[str, str] | None) -> list[tuple[int, Any]]:
+    """Returns the answers; only the last may be none of SENT_AGAIN."""
+    answers = [call(url, "POST", body, headers)]
+    while answers[-1][0] in SENT_AGAIN and len(answers) < SENDINGS:
+        answers.append(call(url, "POST", body, headers))
+    return answers
 
 
 def call(

@@ -9,7 +9,7 @@ from webhook_inbox.domain.manifest import DestinationSpec, Manifest, SourceSpec
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Verified
 from webhookctl.errors import CommandError
-from webhookctl.local.dev_secrets import FILE, choose, fake, signing_key, store
+from webhookctl.local.dev_secrets import FILE, choose, fake, signing_key, store, stored
 from webhookctl.local.processes.ministack import Ministack
 
 MANIFEST = Manifest(
@@ -109,3 +109,17 @@ def test_values_are_stored_whether_or_not_the_secret_exists(ministack: Ministack
         store({"there": value, "absent": value}, prefix="box/", vault=vault)
         for name in ("there", "absent"):
             assert vault.get_secret_value(SecretId=f"box/{name}")["SecretString"] == value
+
+
+def test_a_secret_without_a_value_is_not_stored(ministack: Ministack) -> None:
+    vault = ministack.client("secretsmanager")
+    vault.create_secret(Name="cup/empty")
+    vault.create_secret(Name="cup/set", SecretString="one")
+    names = ("absent", "empty", "set")
+    assert stored(names, prefix="cup/", vault=vault) == {"set": "one"}
+
+
+def test_the_fake_of_a_source_that_was_removed_is_there_when_it_returns(tmp_path: Path) -> None:
+    before = choose(MANIFEST, {}, tmp_path)
+    choose(Manifest(), {}, tmp_path)
+    assert choose(MANIFEST, {}, tmp_path) == before

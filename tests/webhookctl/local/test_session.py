@@ -14,6 +14,7 @@ import pytest
 from tests.webhookctl.local.projects import (
     DEADLINE,
     NOTES,
+    accepted,
     deliver,
     effects,
     eventually,
@@ -23,11 +24,14 @@ from webhook_inbox.domain.manifest import Manifest, SourceSpec
 from webhookctl.local import dev_secrets, state
 from webhookctl.local.http.server import Front
 from webhookctl.local.ports import accepts, free_port
+from webhookctl.local.processes.ministack import client
 from webhookctl.local.processes.process_group import members
 
 READY = "Press Ctrl-C to stop."
 REPLACED = "whsec_" + "QUJD" * 8
 GITHUB = Manifest(sources={"github": SourceSpec("github", "github", "github")})
+
+LATE = Manifest(sources={"late": SourceSpec("late", "github", "late")})
 
 
 class Session:
@@ -121,25 +125,27 @@ def test_a_session_from_its_banner_to_ctrl_c(project: Path, started: list[Sessio
     groups = dict(running.children)
     assert all(members(group) for group in groups.values())
 
-    assert deliver(front, secret[1], "one")[0] == 202
+    assert accepted(front, secret[1], "one")
     assert eventually(lambda: {"title": "one", "version": "first"} in effects(sink))
-    assert re.search(r"^\S+ accepted  github \S+ \(202, \d+ ms\)$", session.text, re.MULTILINE)
+    # A duplicate where the first sending took too long.
+    answered = r"^\S+ (accepted |duplicate) github \S+ \(20[02], \d+ ms\)$"
+    assert re.search(answered, session.text, re.MULTILINE)
     assert session.says("processor: taking one")
     assert session.says("done      github.")
 
-    assert deliver(front, secret[1], "broken")[0] == 202
+    assert accepted(front, secret[1], "broken")
     assert session.says("RuntimeError: the handler's own words")
     assert re.search(r"functions/handlers/notes.py:\d+: RuntimeError: the handler", session.text)
 
     _save(project, NOTES.replace('"first"', '"second"'))
     assert session.says("reloaded: processor")
-    assert deliver(front, secret[1], "two")[0] == 202
+    assert accepted(front, secret[1], "two")
     assert eventually(lambda: {"title": "two", "version": "second"} in effects(sink))
 
     _save(project, "this is no Python")
     assert session.says("handlers/notes.py:1: cannot be imported: SyntaxError")
     assert "not reloaded, the previous version keeps running: " in session.text
-    assert deliver(front, secret[1], "three")[0] == 202
+    assert accepted(front, secret[1], "three")
     assert eventually(lambda: {"title": "three", "version": "second"} in effects(sink))
 
     _save(project, NOTES.replace('"first"', '"second"'))
@@ -177,7 +183,7 @@ def test_two_checkouts_side_by_side_never_meet(tmp_path: Path, started: list[Ses
     assert secrets[0] != secrets[1]
 
     for session, secret, title in zip((one, two), secrets, ("first", "second"), strict=True):
-        assert deliver(session.front, secret, title)[0] == 202
+        assert accepted(session.front, secret, title)
         assert eventually(lambda s=session: bool(effects(s.sink)))  # type: ignore[misc]
     assert [effect["title"] for effect in effects(one.sink)] == ["first"]
     assert [effect["title"] for effect in effects(two.sink)] == ["second"]
@@ -220,9 +226,9 @@ def test_what_is_kept_is_there_after_the_next_start(
     assert "after kill -9" in first.text
     secret = dev_secrets.choose(GITHUB, {}, project / ".local")["github"]
     for title in ("now", "later"):
-        assert deliver(first.front, secret, title, delivery=f"evt-{title}")[0] == 202
+        assert accepted(first.front, secret, title, delivery=f"evt-{title}")
     assert eventually(lambda: bool(effects(first.sink)))
-    assert first.says("outcome=failed")
+    assert first.says("failed    github.note evt-later: retry in ")
     # While it runs, no other session may keep its events there.
     other = Session(write_project(project / "other"), "--keep", str(keep))
     started.append(other)
@@ -238,7 +244,7 @@ def test_what_is_kept_is_there_after_the_next_start(
     assert second.says(READY), second.text
     assert {event["event_id"] for event in _inbox(project)} == {"evt-now", "evt-later"}
     # The pending run completes, and the finished one does not run again.
-    assert eventually(lambda: len(effects(second.sink)) == 2)
+    assert eventually(lambda: len(effects(second.sink)) == 2), second.text
     assert [effect["title"] for effect in effects(second.sink)] == ["now", "later"]
     assert eventually(lambda: {e["status"] for e in _inbox(project)} == {"done"})
     assert "billing  (as given)" in second.text
@@ -250,6 +256,46 @@ def test_what_is_kept_is_there_after_the_next_start(
     assert third.says(READY), third.text
     assert _inbox(project) == []
     assert effects(third.sink) == []
+
+
+def _add_source(session: Session, name: str) -> None:
+    file = session.root / "functions" / "inbox.toml"
+    file.write_text(f'{file.read_text()}\n[sources.{name}]\nprovider = "github"\n')
+    assert session.says(f"new source: {session.front}/webhooks/{name}"), session.text
+
+
+def _vault(session: Session, *names: str) -> dict[str, str]:
+    running = state.read(session.root / ".local")
+    assert running is not None
+    vault = client("secretsmanager", endpoint=running.endpoint, credentials=running.credentials)
+    return dev_secrets.stored(names, prefix=running.outputs["SecretPrefix"], vault=vault)
+
+
+def test_secrets_survive_a_deployment_and_a_session_that_was_killed(
+    project: Path, tmp_path_factory: pytest.TempPathFactory, started: list[Session]
+) -> None:
+    keep = ("--keep", str(tmp_path_factory.mktemp("kept")))
+    first = Session(project, *keep)
+    started.append(first)
+    assert first.says(READY), first.text
+    command = [sys.executable, "-m", "webhookctl", "--local", "secrets", "set", "billing"]
+    subprocess.run(command, input=REPLACED, cwd=project, text=True, check=True)
+    _add_source(first, "acme")
+    assert _vault(first, "billing") == {"billing": REPLACED}
+    assert first.stop() == 0
+
+    second = Session(project, *keep)
+    started.append(second)
+    assert second.says(READY), second.text
+    _add_source(second, "late")
+    assert second.stop(signal.SIGKILL) == -signal.SIGKILL
+
+    third = Session(project, *keep)
+    started.append(third)
+    assert third.says(READY), third.text
+    fake = dev_secrets.choose(LATE, {}, project / ".local")["late"]
+    assert _vault(third, "billing", "late") == {"billing": REPLACED, "late": fake}
+    assert f"late  {fake}" in third.text
 
 
 def test_a_busy_port_is_one_line_that_names_it_and_the_remedy(

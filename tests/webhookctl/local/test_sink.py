@@ -17,7 +17,7 @@ from tests.webhookctl.local.projects import DEADLINE
 from webhookctl.local.deployment.synth import Project
 from webhookctl.local.ports import free_port
 from webhookctl.local.processes.sink import Effects, Sink
-from webhookctl.local.processes.sink_page import BODY_SHOWN, SHOWN
+from webhookctl.local.processes.sink_page import BODY_SHOWN, SHOWN, page
 from webhookctl.local.runtime import Runtime, Settings
 
 
@@ -114,6 +114,29 @@ def test_many_at_once_with_one_key_are_one_effect(sink: Sink) -> None:
     _, effects = _call(sink.server_port, "GET", "/effects")
     assert {effect["requests"] for effect in effects.values()} == {30}
     assert len({effect["id"] for effect in effects.values()}) == 10
+
+
+@pytest.mark.parametrize("torn", [b"{", b'{"key": "k2", "at": "2026', b"\0\0\0"])
+def test_an_unfinished_line_is_no_obstacle_to_the_next_start(journal: Path, torn: bytes) -> None:
+    Effects(journal).perform("k1", "/notes", {})
+    whole = journal.read_bytes()
+    journal.write_bytes(whole + torn)
+    after = Effects(journal)
+    assert list(after.all()) == ["k1"]
+    assert journal.read_bytes() == whole
+    after.perform("k2", "/notes", {})
+    assert list(Effects(journal).all()) == ["k1", "k2"]
+
+
+@pytest.mark.parametrize("levels", [101, 3000, 200_000])
+def test_a_deeply_nested_body_is_refused_and_leaves_the_lists_readable(
+    sink: Sink, levels: int
+) -> None:
+    assert _call(sink.server_port, "POST", "/", b"[" * 100 + b"]" * 100, "k1")[0] == 201
+    status, content = _call(sink.server_port, "POST", "/", b"[" * levels + b"]" * levels, "k2")
+    assert (status, content) == (400, {"error": "the body must be JSON with at most 100 levels"})
+    assert list(_call(sink.server_port, "GET", "/effects")[1]) == ["k1"]
+    assert page(sink.effects.all()).count("<article>") == 1
 
 
 def test_effects_survive_a_restart(journal: Path) -> None:

@@ -10,7 +10,7 @@ import argparse
 import json
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -26,12 +26,31 @@ from webhookctl.local.processes.sink_page import POLICY, page
 DEFAULT_PORT: Final = 8788
 DEFAULT_JOURNAL: Final = Path(".local/sink.jsonl")
 LARGEST_BODY: Final = 8 * 1024 * 1024
+# Deeper values exceed the recursion limit where the page indents them.
+DEEPEST: Final = 100
 SHOWN: Final = 120  # characters of a body on the terminal
 
 
 def _say(line: str) -> None:
     sys.stdout.write(f"{printable(line)}\n")
     sys.stdout.flush()
+
+
+def _parsed(body: bytes) -> Any:
+    """Returns the value of JSON; raises ValueError or RecursionError."""
+    value = json.loads(body)
+    level = [value]
+    for _ in range(DEEPEST):
+        level = [part for each in level for part in _parts(each)]
+    if level:
+        raise ValueError("the body is nested too deeply")
+    return value
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 class Effects:
@@ -43,8 +62,7 @@ class Effects:
         self._lock = threading.Lock()
         self._effects: dict[str, dict[str, Any]] = {}
         journal.parent.mkdir(parents=True, exist_ok=True)
-        journal.touch()
-        for line in journal.read_text().splitlines():
+        for line in _whole_lines(journal):
             self._remember(json.loads(line))
 
     def perform(
@@ -83,6 +101,15 @@ class Effects:
         effect["last_at"] = at
 
 
+def _whole_lines(journal: Path) -> list[bytes]:
+    """Returns a file's lines, after removing one that a killed process left unfinished."""
+    with journal.open("a+b") as file:
+        file.seek(0)
+        content = file.read()
+        file.truncate(content.rfind(b"\n") + 1)
+    return content.split(b"\n")[:-1]
+
+
 class Sink(ThreadingHTTPServer):
     """The sink's HTTP server, for hundreds of concurrent handlers."""
 
@@ -115,9 +142,10 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """Performs an effect once."""
         try:
-            body = json.loads(self._read())
-        except ValueError:
-            self._answer(HTTPStatus.BAD_REQUEST, {"error": "the body must be JSON"})
+            body = _parsed(self._read())
+        except (ValueError, RecursionError):
+            error = f"the body must be JSON with at most {DEEPEST} levels"
+            self._answer(HTTPStatus.BAD_REQUEST, {"error": error})
             return
         field = str(body.get("dedup_key", "")) if isinstance(body, dict) else ""
         key = self.headers.get("Idempotency-Key", "") or field
