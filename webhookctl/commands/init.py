@@ -34,7 +34,7 @@ FORWARDED: Final = "your\nservice receives the event once"
 # The name of the local sink in inbox.toml.
 SINK: Final = "sink"
 EXAMPLE: Final = "https://hooks.acme.com/in"
-# Of a service whose only known address is on this machine.
+# The deployed address where only one on this machine is known.
 PLACEHOLDER: Final = """\
 # Before you deploy, replace this placeholder with your service's address and delete `allow`.
 base_url = "https://app.example.com"

@@ -26,8 +26,8 @@ def inbox(request: pytest.FixtureRequest) -> "testing.Inbox":
     """An inbox of the project's handlers and inbox.toml; every destination is a Fake.
 
     The project is the nearest directory above the test, up to pytest's rootdir, that has
-    `functions/inbox.toml` or `inbox.toml`. A test that passes although a scripted response of a fake was not used
-    fails.
+    `functions/inbox.toml` or `inbox.toml`. A test that passes although a
+    scripted response of a fake was not used fails.
     """
     created = testing.Inbox(_functions(request.path, request.config.rootpath))
     request.node.stash[_CREATED] = created
