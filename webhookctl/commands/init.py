@@ -24,7 +24,7 @@ TEMPLATE: Final = Path(__file__).resolve().parents[1] / "template"
 HANDLED: Final = "the handler\nconfirms the order once"
 FORWARDED: Final = "your\nservice receives the event once"
 EXAMPLE: Final = "https://hooks.acme.com/in"
-# Of a service whose only known address is on this machine.
+# The deployed address where only one on this machine is known.
 PLACEHOLDER: Final = """\
 # Before you deploy, replace this placeholder with your service's address and delete `allow`.
 base_url = "https://app.example.com"
