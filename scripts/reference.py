@@ -142,6 +142,8 @@ def render() -> str:
         "## `functions/inbox.toml`\n\n"
         "Tables under `[stages.STAGE.…]` override a table for one stage. The top-level key\n"
         '`handler_secrets = ["openai"]` lists the secrets that `ctx.secret` may read.\n'
+        '`allow_imports = ["h2"]` lists modules that handlers may import although `check` finds\n'
+        "no requirement that contains them; a module that is missing fails each event in Lambda.\n"
         "`throttle = { rate = 500, burst = 1000 }`, its default, limits the completions, and each\n"
         "source that has no limit of its own.\n"
     )

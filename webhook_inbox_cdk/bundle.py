@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from webhook_inbox_cdk.contents import CONTENTS, Contents, directory_of
-from webhook_inbox_cdk.vendor import vendored
+from webhook_inbox_cdk.vendor import distributions, vendored
 
 from webhook_inbox.configuration.bundle_imports import LEFT_OUT
 from webhook_inbox.configuration.compile import write_module
@@ -62,10 +62,10 @@ class Workshop:
             for name in contents.directories:
                 files.update(_sources(self._part(name), name))
             locks = contents.files(self.functions) if self.wheels else []
-            digest = _digest(files, locks)
+            trees = self._trees(contents) if self.wheels else []
+            digest = _digest(files, locks, trees)
             directory = self.build / "bundles" / f"{function}-{digest[:16]}"
             if not directory.is_dir():
-                trees = self._trees(contents) if self.wheels else []
                 _lay_out(directory, trees=trees, files=files)
         return Bundle(directory, digest)
 
@@ -91,12 +91,18 @@ def _sources(directory: Path, name: str) -> Iterator[tuple[str, Path]]:
             yield f"{name}/{inside.as_posix()}", path
 
 
-def _digest(files: Mapping[str, Path], locks: list[Path]) -> str:
-    """Hashes the files and the locks; installed metadata of the same wheels may differ."""
+def _digest(files: Mapping[str, Path], locks: list[Path], trees: list[Path]) -> str:
+    """Hashes the files, the locks and the versions that were installed.
+
+    The files of the trees are not hashed: installed metadata of the same wheels may differ.
+    """
     digest = sha256()
     named = {**files, **{f"requirements/{lock.name}": lock for lock in locks}}
     for name, path in sorted(named.items()):
         digest.update(f"{name}\0{sha256(path.read_bytes()).hexdigest()}\n".encode())
+    for tree in trees:
+        for name, version in sorted(distributions(tree)):
+            digest.update(f"{name}=={version}\n".encode())
     return digest.hexdigest()
 
 

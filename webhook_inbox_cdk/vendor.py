@@ -2,6 +2,8 @@
 
 Synthesis then needs no network. The wheels are built for Lambda (Linux, arm64, Python 3.13). pip
 checks the hashes of our locks, and those of your `functions/requirements.txt` where it has any.
+Requirements without fixed versions, such as `stripe>=16`, are resolved once for each text of that
+file; delete `.build/vendor` to resolve them again.
 """
 
 import shutil
@@ -17,6 +19,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from webhook_inbox_cdk.contents import CONTENTS
 
+from webhook_inbox.configuration.distributions import read_requirements
 from webhook_inbox.domain.errors import ConfigurationError
 
 LOCKED: Final = ("--require-hashes", "--no-deps")
@@ -85,7 +88,7 @@ def for_lambda(lock: Path) -> Iterator[str]:
     Raises:
         ConfigurationError: a line is no requirement, such as `-r other.txt` or a path.
     """
-    for entry in lock.read_text(encoding="utf-8").replace("\\\n", " ").splitlines():
+    for entry in read_requirements(lock).replace("\\\n", " ").splitlines():
         specification, *hashes = entry.partition("#")[0].split(" --hash=")
         if not specification.strip():
             continue
@@ -110,8 +113,8 @@ def _pins(locks: Sequence[Path]) -> Iterator[str]:
 
 def _require_agreement(own: Path, tree: Path, trees: Sequence[Path]) -> None:
     """Raises ConfigurationError where two versions of a distribution would be mixed in a bundle."""
-    shipped = {name: version for other in trees for name, version in _distributions(other)}
-    for name, version in _distributions(tree):
+    shipped = {name: version for other in trees for name, version in distributions(other)}
+    for name, version in distributions(tree):
         if shipped.get(name, version) != version:
             raise ConfigurationError(
                 f"{shown(own)} installs {name} {version}, and the processor ships {name}"
@@ -119,7 +122,8 @@ def _require_agreement(own: Path, tree: Path, trees: Sequence[Path]) -> None:
             )
 
 
-def _distributions(tree: Path) -> Iterator[tuple[str, str]]:
+def distributions(tree: Path) -> Iterator[tuple[str, str]]:
+    """Yields name and version of each distribution in a directory of unpacked wheels."""
     for info in tree.glob("*.dist-info"):
         name, _, version = info.stem.partition("-")
         yield canonicalize_name(name), version

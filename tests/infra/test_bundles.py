@@ -93,6 +93,19 @@ def test_a_change_of_your_requirements_changes_the_processor_only(
     assert {name for name in CONTENTS if before[name] != after[name]} == {"processor"}
 
 
+def test_another_version_of_a_requirement_changes_the_processor_only(
+    functions: Path, wheels: Path
+) -> None:
+    (functions / "requirements.txt").write_text("stripe>=16\n")
+    shop = replace(workshop(functions), wheels=True)
+    installed = wheels / "trees" / "own" / "stripe-16.0.0.dist-info"
+    installed.mkdir(parents=True)
+    before = {name: shop.make(name).digest for name in CONTENTS}
+    installed.rename(installed.with_name("stripe-16.9.0.dist-info"))
+    after = {name: shop.make(name).digest for name in CONTENTS}
+    assert {name for name in CONTENTS if before[name] != after[name]} == {"processor"}
+
+
 def test_only_the_processor_ships_handlers(functions: Path) -> None:
     shop = workshop(functions)
     for name in CONTENTS:

@@ -66,7 +66,7 @@ def compile_manifest(
     settings = inbox_toml.load(root / "inbox.toml", stage=stage)
     _check_addresses(settings, file=root / "inbox.toml", stage=stage)
     if requirements is not None:
-        check_imports(root, requirements=requirements)
+        check_imports(root, requirements=requirements, allowed=settings.allow_imports)
     handlers = collect_handlers(root, import_timeout=import_timeout)
     _check_sources(handlers, known=settings.sources, root=root)
     _check_types(handlers.values(), settings.sources, root=root)

@@ -107,4 +107,7 @@ class InboxDocument(ConfigTable):
     handler_secrets: list[Name] = Field(
         default=[], description="names of secrets that handlers read"
     )
+    allow_imports: list[Text] = Field(
+        default=[], description="modules that the processor's bundle contains all the same"
+    )
     stages: dict[Name, Overrides] = Field(default={}, description="tables [stages.NAME.…]")

@@ -34,7 +34,7 @@ def parsed(file: Path) -> ast.Module:
     """Returns a file's syntax tree; an empty one for a broken file, whose import is an error."""
     try:
         return ast.parse(file.read_bytes())
-    except (OSError, SyntaxError, ValueError):
+    except (OSError, RecursionError, SyntaxError, ValueError):
         return ast.Module([], [])
 
 

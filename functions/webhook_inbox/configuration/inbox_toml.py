@@ -59,6 +59,8 @@ class Configuration:
         throttle: the limit of completions, and of each source without its own.
         throttles: the limit of each source.
         allowed: the `allow` list of each source and destination, by table (`sources.NAME`).
+        allow_imports: modules that handlers may import although no requirement is known to
+            contain them.
         stages: the names of the stages with tables of their own.
     """
 
@@ -69,6 +71,7 @@ class Configuration:
     throttle: ThrottleSpec = ThrottleSpec(rate=500.0, burst=1000)
     throttles: Mapping[str, ThrottleSpec] = field(default_factory=dict)
     allowed: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    allow_imports: tuple[str, ...] = ()
     stages: tuple[str, ...] = ()
 
 
@@ -169,6 +172,7 @@ def _configuration(document: dict[str, Any]) -> Configuration:
         alarms=AlarmSpec(tuple(inbox.alarms.notify), tuple(inbox.alarms.page)),
         throttle=_throttle(inbox.throttle),
         throttles={name: _throttle(table) for name, table in throttles.items()},
+        allow_imports=tuple(inbox.allow_imports),
         allowed={
             **{f"sources.{name}": source.allow for name, (source, _) in tables.items()},
             **{f"destinations.{name}": table.allow for name, table in inbox.destinations.items()},

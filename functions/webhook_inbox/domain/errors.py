@@ -150,6 +150,13 @@ class Unavailable(InboxError):
         self.operation = operation
 
 
+class NoTimeLeft(Unavailable):
+    """The invocation has no time left for a call, which was not made."""
+
+    def __init__(self, service: str, operation: str) -> None:
+        super().__init__(service, operation, "no time is left for an attempt")
+
+
 class ConditionFailed(InboxError):
     """The condition of a write failed; `old` is the row as it is."""
 

@@ -129,17 +129,29 @@ class Splitter:
         runs: dict[tuple[str, RunMessage], None] = {}
         for item in items[tally.next :]:
             tally.add(*self._record(item, source, provider, batch, runs))
-            late = self._clock.now() >= end - RESERVE
+            late = self._is_late(end)
             if late or tally.finished or tally.next % STRIDE == 0:
                 self._receiver.send(runs)
                 runs.clear()
-                self._ignored.flush(self._clock.now())
                 journal.progress = tally.progress()
+                late = self._count_ignored(end)
             if late and not tally.finished:
                 raise Deferred(self._clock.now(), f"{tally.next} of {tally.of} items are taken")
         journal.items = tally.counts
         if complaint := tally.complaint():
             raise Permanent(complaint)
+
+    def _is_late(self, end: datetime) -> bool:
+        return self._clock.now() >= end - RESERVE
+
+    def _count_ignored(self, end: datetime) -> bool:
+        """Writes the counts of ignored types while there is time; tells whether it is late.
+
+        The counts of a late attempt wait in memory: what it has recorded comes first.
+        """
+        while not (late := self._is_late(end)) and self._ignored.due(self._clock.now()):
+            self._ignored.flush(self._clock.now())
+        return late
 
     def _record(
         self,

@@ -5,13 +5,12 @@ own, and each is cut to 100 characters. The rest is counted together. A count is
 write whose answer was lost may count twice, and counts that wait in memory end with the process.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from webhook_inbox.domain.conditions import Absent, Less, Present, either
-from webhook_inbox.domain.errors import ConditionFailed
+from webhook_inbox.domain.conditions import Absent, Less, either, every
+from webhook_inbox.domain.errors import ConditionFailed, NoTimeLeft
 from webhook_inbox.domain.ports import Change, Item, Key, Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms, to_seconds
 from webhook_inbox.ledger.schema import EVENT_LIFE, live
@@ -23,9 +22,14 @@ TYPE_LIMIT: Final = 100
 PAUSE: Final = timedelta(seconds=30)
 # The counts that wait in memory meanwhile, by type.
 PENDING: Final = 200
-# The kinds of rows: of one type, and of the types without one.
+# The counts that one flush writes, so that a backlog delays no acknowledgement.
+KEYS: Final = 5
+# The kinds of rows: the types with a count, the count of one, and that of the types without one.
+_PLACES: Final = "places"
 _TYPE: Final = "type"
 _REST: Final = "rest"
+# In the row of the places, the prefix of the attribute of a type.
+_PLACE: Final = "type:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,7 @@ class IgnoredTypes:
         self._table = table
         self._pending: dict[tuple[str, str, str | None], int] = {}
         self._paused_at: datetime | None = None
-        self._full: dict[str, str] = {}  # the last day that is full, by source
+        self._placed: dict[str, tuple[str, frozenset[str]]] = {}  # a day and its types, by source
 
     def add(self, source: str, type_: str, now: datetime) -> None:
         """Adds an event to the counts in memory."""
@@ -55,48 +59,61 @@ class IgnoredTypes:
             key = (source, day, None)
         self._pending[key] = self._pending.get(key, 0) + 1
 
-    def flush(self, now: datetime) -> str:
-        """Writes the counts in memory; returns why that failed, "" otherwise. Never raises.
+    def due(self, now: datetime) -> bool:
+        """Tells whether `flush` would write."""
+        paused = self._paused_at is not None and timedelta() <= now - self._paused_at < PAUSE
+        return bool(self._pending) and not paused
 
-        After a failure the counts stay in memory, and the next 30 seconds have no write.
+    def flush(self, now: datetime) -> str:
+        """Writes up to 5 counts, each in at most two writes, the oldest first.
+
+        Returns why that failed, "" otherwise; never raises. After a failure the counts stay in
+        memory, and the next 30 seconds have no write.
         """
-        if self._paused_at is not None and timedelta() <= now - self._paused_at < PAUSE:
-            return ""
         try:
-            for source, day, type_ in list(self._pending):
-                self._write(source, day, type_, now)
+            for _ in range(KEYS):
+                if self.due(now):
+                    self._write(next(iter(self._pending)), now)
+        except NoTimeLeft:
+            return ""
         except Exception as error:  # noqa: BLE001 - an acknowledgement never fails because of it
             self._paused_at = now
             return f"the count of ignored types was not written: {error}"
-        self._paused_at = None
         return ""
 
-    def _write(self, source: str, day: str, type_: str | None, now: datetime) -> None:
-        key, count = _key(source, day, type_), self._pending[source, day, type_]
-        times = {"last_at": to_ms(now), "expires_at": to_seconds(now + EVENT_LIFE)}
-        change = Change(set=times, add={"count": count})
-        if type_ is None:
-            self._table.update(key, change)
-        else:
-            try:
-                self._table.update(key, change, when=Present("count"))
-            except ConditionFailed:
-                own = self._claims(source, day, times)
-                self._table.update(key if own else _key(source, day, None), change)
-        del self._pending[source, day, type_]
+    def _write(self, waiting: tuple[str, str, str | None], now: datetime) -> None:
+        """Writes a count, or adds it to the rest in memory if the day's places are taken."""
+        source, day, type_ = waiting
+        if type_ is not None and not self._has_place(source, day, type_, now):
+            rest = (source, day, None)
+            self._pending[rest] = self._pending.get(rest, 0) + self._pending.pop(waiting)
+            return
+        times = {"last_at": to_ms(now), "expires_at": _end(now)}
+        change = Change(set=times, add={"count": self._pending[waiting]})
+        self._table.update(_key(source, day, type_), change)
+        del self._pending[waiting]
 
-    def _claims(self, source: str, day: str, times: Mapping[str, int]) -> bool:
-        """Claims one of the day's counts for a new type; False if all are taken."""
-        if self._full.get(source) == day:
-            return False
-        free = either(Absent("types"), Less("types", TYPES))
-        change = Change(set={"expires_at": times["expires_at"]}, add={"types": 1})
+    def _has_place(self, source: str, day: str, type_: str, now: datetime) -> bool:
+        known, types = self._placed.get(source, ("", frozenset()))
+        if known != day or (type_ not in types and len(types) < TYPES):
+            types = self._claimed(source, day, type_, now)
+            self._placed[source] = day, types
+        return type_ in types
+
+    def _claimed(self, source: str, day: str, type_: str, now: datetime) -> frozenset[str]:
+        """Claims a place for a type if it has none and one is free; returns the day's types.
+
+        Name and number change in one write, so a repeated or a simultaneous one takes no second
+        place.
+        """
+        name = _PLACE + type_
+        free = every(Absent(name), either(Absent("types"), Less("types", TYPES)))
+        change = Change(set={name: True, "expires_at": _end(now)}, add={"types": 1})
         try:
-            self._table.update(_key(source, day, None), change, when=free)
-        except ConditionFailed:
-            self._full[source] = day
-            return False
-        return True
+            row = self._table.update(Key(_partition(source), f"{_PLACES}#{day}"), change, when=free)
+        except ConditionFailed as error:
+            row = error.old or {}
+        return frozenset(each.removeprefix(_PLACE) for each in row if each.startswith(_PLACE))
 
 
 def find_ignored(
@@ -132,6 +149,10 @@ def _partition(source: str) -> str:
 def _key(source: str, day: str, type_: str | None) -> Key:
     rest, own = f"{_REST}#{day}", f"{_TYPE}#{day}#{type_}"
     return Key(_partition(source), rest if type_ is None else own)
+
+
+def _end(now: datetime) -> int:
+    return to_seconds(now + EVENT_LIFE)
 
 
 def _text(type_: str) -> str:

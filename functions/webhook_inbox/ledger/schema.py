@@ -17,8 +17,9 @@
     conflict#{source}#{id}        {fingerprint}            other content: ingest/deduplication
     rejected#{source}             {time}#{hash}            rejected delivery: ingest/rejected
     rejected-count#{source}       {minute}                 stored ones, by share: ingest/rejected
-    ignored#{source}              rest#{day}               types counted, rest: ingest/ignored
-    same                          type#{day}#{type}        ignored ones: ingest/ignored
+    ignored#{source}              places#{day}             types with a count: ingest/ignored
+    same                          type#{day}#{type}        count of a type: ingest/ignored
+    same                          rest#{day}               count of the others: ingest/ignored
     enrolment#{source}            enrolment                open enrolment: ingest/enrolment
     audit#{day}                   {time}#{token}           operator action: ledger/audit
     reconciler                    cursors                  events read: reconciler/received

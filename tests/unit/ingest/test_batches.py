@@ -6,14 +6,14 @@ from datetime import timedelta
 import pytest
 
 from tests.unit.support.batches import PRIVATE, SUPPRESS, Batches, mail, mails, with_mail, written
-from webhook_inbox.domain.errors import Permanent
+from webhook_inbox.domain.errors import Deferred, Permanent
 from webhook_inbox.domain.manifest import SPLIT
 from webhook_inbox.domain.model import EventStatus, Status
 from webhook_inbox.domain.ports import Outgoing
 from webhook_inbox.domain.timestamps import from_seconds
-from webhook_inbox.ingest.batches import TOLD, BatchProgress
+from webhook_inbox.ingest.batches import RESERVE, TOLD, BatchProgress
 from webhook_inbox.ingest.events import fingerprint
-from webhook_inbox.ingest.ignored import find_ignored
+from webhook_inbox.ingest.ignored import KEYS, TYPES, find_ignored
 
 EXACT = b'{"sg_event_id":"exact" , "event":"delivered", "amount":1.10, "n":1e400,"n":2}'
 
@@ -88,6 +88,41 @@ def test_items_of_types_that_the_source_does_not_store_are_skipped_and_counted(
     assert (world.event_row("b", "mail"), world.event_row("c", "mail")) == (None, None)
     world.run_until_quiet()
     world.all_done(batch, "a", "d")
+
+
+def test_an_attempt_whose_time_ends_counts_no_types_and_keeps_its_progress(
+    world: Batches,
+) -> None:
+    """Each call takes a tenth of a second; after 60 items the attempt is late."""
+    batch = world.stored(world.sent(*[mail(f"m{n}", f"type-{n}") for n in range(99)], mail("a")))
+    calls: list[str] = []
+
+    def slow(operation: str) -> None:
+        calls.append(operation)
+        world.clock.advance(seconds=0.1)
+
+    world.hook = slow
+    journal, end = BatchProgress({}), world.now + RESERVE
+    splitter = world.splitter()
+    with pytest.raises(Deferred):
+        splitter.split(batch, journal, lease="lease", end=end)
+    assert (calls, journal.progress["next"]) == ([], 1)
+
+    end = world.now + RESERVE + timedelta(seconds=3)
+    splitter.split(batch, journal, lease="lease", end=end)
+    assert journal.items == {"ignored": 99, "accepted": 1}
+    # Of the 3 seconds, the item and its run took 0.2; a flush that has begun is completed.
+    assert world.now <= end - RESERVE + timedelta(seconds=0.1 * 2 * KEYS)
+    assert calls.count("UpdateItem") > 2 * KEYS
+
+
+def test_types_without_a_count_of_their_own_cost_one_write(world: Batches) -> None:
+    world.sent(*[mail(f"m{n}", f"type-{n}") for n in range(99)], mail("a"))
+    world.work_once()
+    # Two for the run, two for each place, one that finds them taken, and one for the rest.
+    assert world.plan.operations().count("UpdateItem") == 2 + 2 * TYPES + 1
+    found = find_ignored(world.table, "mail", since=world.now, until=world.now, now=world.now)
+    assert (len(found), found[-1].type, found[-1].count) == (TYPES + 1, None, 99 - TYPES)
 
 
 def test_a_batch_without_a_wanted_item_is_done(world: Batches) -> None:

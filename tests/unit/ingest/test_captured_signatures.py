@@ -249,8 +249,8 @@ def test_no_rule_about_identical_bodies_admits_it(made: Any, rule: str) -> None:
     assert world.arrives(world.forged).outcome is IngestOutcome.REPLAYED
 
 
-# The first of its type and day.
-COUNTED = ["UpdateItem", "UpdateItem", "UpdateItem"]
+# The first of its type and day: its place and its count.
+COUNTED = ["UpdateItem", "UpdateItem"]
 
 
 def test_an_ignored_delivery_costs_a_guard_and_its_count_if_its_signature_fits_other_types() -> (

@@ -7,7 +7,17 @@ import pytest
 
 from tests.unit.support.world import ACME, World, with_source
 from webhook_inbox.adapters.memory import Fault
-from webhook_inbox.ingest.ignored import PENDING, TYPE_LIMIT, TYPES, IgnoredTypes, find_ignored
+from webhook_inbox.domain.conditions import Condition
+from webhook_inbox.domain.errors import NoTimeLeft
+from webhook_inbox.domain.ports import Change, Item, Key
+from webhook_inbox.ingest.ignored import (
+    KEYS,
+    PENDING,
+    TYPE_LIMIT,
+    TYPES,
+    IgnoredTypes,
+    find_ignored,
+)
 from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
 
 
@@ -76,6 +86,51 @@ def test_a_sender_cannot_add_more_types_than_the_bound(world: World) -> None:
     assert counts(world) == {"new": 1}
 
 
+def test_environments_that_see_a_type_at_once_give_it_one_place(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each environment is interrupted by the next one, in its second write."""
+    update, waiting, writes = world.table.update, [IgnoredTypes(world.table) for _ in range(60)], []
+
+    def interrupted(key: Key, change: Change, *, when: Condition | None = None) -> Item:
+        writes.append(key)
+        if len(writes) % 2 == 0 and waiting:
+            counted(waiting.pop(), world, "star")
+        return update(key, change, when=when)
+
+    monkeypatch.setattr(world.table, "update", interrupted)
+    while waiting:
+        counted(waiting.pop(), world, "star")
+    counted(IgnoredTypes(world.table), world, "fork")
+    assert counts(world) == {"star": 60, "fork": 1}
+
+
+def counted(types: IgnoredTypes, world: World, type_: str) -> None:
+    types.add("acme", type_, world.now)
+    assert types.flush(world.now) == ""
+
+
+@pytest.mark.parametrize("fault", list(Fault))
+@pytest.mark.parametrize("skip", [0, 1])
+def test_a_write_that_fails_takes_one_place(world: World, fault: Fault, skip: int) -> None:
+    for _ in range(TYPES + 1):
+        world.plan.fail("UpdateItem", fault, skip=skip)
+        counter = IgnoredTypes(world.table)
+        counter.add("acme", "star", world.now)
+        counter.flush(world.now)
+        world.plan.heal()
+    arrive(world, "fork")
+    assert counts(world)["fork"] == 1
+
+
+def test_a_full_day_costs_one_write(world: World) -> None:
+    for number in range(TYPES + 1):
+        arrive(world, f"type-{number}")
+    world.plan.operations()
+    arrive(world, "another")
+    assert world.plan.operations() == ["UpdateItem"]
+
+
 def test_a_long_type_is_cut_and_a_surrogate_replaced(world: World) -> None:
     counter = IgnoredTypes(world.table)
     counter.add("acme", "x" * (TYPE_LIMIT + 1), world.now)
@@ -85,7 +140,7 @@ def test_a_long_type_is_cut_and_a_surrogate_replaced(world: World) -> None:
 
 
 @pytest.mark.parametrize("fault", list(Fault))
-@pytest.mark.parametrize("skip", [0, 1, 2])
+@pytest.mark.parametrize("skip", [0, 1])
 def test_a_write_that_fails_fails_no_acknowledgement(world: World, fault: Fault, skip: int) -> None:
     world.plan.fail("UpdateItem", fault, skip=skip)
     receipt = arrive(world)
@@ -111,8 +166,24 @@ def test_an_outage_holds_few_types_in_memory(world: World) -> None:
         arrive(world, f"type-{number}")
     world.plan.heal()
     world.clock.advance(seconds=31)
-    arrive(world, "type-0", 1)
-    assert sum(counts(world).values()) == PENDING + 6
+    for number in range(PENDING):
+        world.plan.operations()
+        arrive(world, "type-0", number + 1)
+        assert world.plan.operations().count("UpdateItem") <= 2 * KEYS
+    assert sum(counts(world).values()) == PENDING + 5 + PENDING
+
+
+def test_an_invocation_without_time_begins_no_pause(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def late(*_: object, **__: object) -> None:
+        raise NoTimeLeft("dynamodb", "UpdateItem")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.table, "update", late)
+        assert arrive(world).detail == ""
+    arrive(world, number=1)
+    assert counts(world) == {"star": 2}
 
 
 def test_a_fault_of_the_counting_itself_fails_no_acknowledgement(

@@ -15,6 +15,7 @@ from datetime import timedelta
 from pathlib import Path
 from random import Random
 from typing import Any, Final, NoReturn
+from unittest.mock import patch
 
 import httpx
 
@@ -36,7 +37,7 @@ from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.handlers.approvals import ApprovalRequest
 from webhook_inbox.handlers.context import Context
 from webhook_inbox.handlers.event import Event
-from webhook_inbox.ingest import enrolment
+from webhook_inbox.ingest import enrolment, ignored
 from webhook_inbox.ledger.pauses import PauseRequest, pause
 
 FILE: Final = Path(__file__).with_name("stored_format_v1.json")
@@ -228,6 +229,8 @@ class Scenario:
         assert world.deliver("gh-copy", source="github").outcome == "held"
         assert world.deliver("evt-forged", secret="another-secret").outcome == "rejected"
         assert world.deliver("gh-star", source="github", type_="star").outcome == "ignored"
+        with patch.object(ignored, "TYPES", 1):
+            assert world.deliver("gh-fork", source="github", type_="fork").outcome == "ignored"
 
     def _send(self) -> None:
         """Runs whose messages stay in the queues, and the audit of what operators did."""

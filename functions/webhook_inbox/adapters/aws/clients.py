@@ -16,7 +16,7 @@ from botocore.config import Config
 from botocore.handlers import add_expect_header
 
 from webhook_inbox.adapters.aws.errors import Caller, may_pass, once
-from webhook_inbox.domain.errors import Unavailable
+from webhook_inbox.domain.errors import NoTimeLeft, Unavailable
 
 T = TypeVar("T")
 
@@ -66,7 +66,7 @@ class TimeBudget:
 
     def _call(self, service: str, operation: str, attempt: Callable[[], T], seconds: float) -> T:
         if not self._fits(seconds):
-            raise Unavailable(service, operation, "no time is left for an attempt")
+            raise NoTimeLeft(service, operation)
         try:
             return once(service, operation, attempt)
         except Unavailable as error:

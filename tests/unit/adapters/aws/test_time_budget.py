@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.adapters.aws.fake_client import refusal
 from webhook_inbox.adapters.aws.clients import TOTAL_SECONDS, TimeBudget
-from webhook_inbox.domain.errors import Unavailable
+from webhook_inbox.domain.errors import NoTimeLeft, Unavailable
 
 
 class Time:
@@ -86,7 +86,7 @@ def test_no_attempt_begins_that_may_end_too_late(time: Time, patience: TimeBudge
     call = patience.attempts_of(1.0)
     time.now += 1.51
 
-    with pytest.raises(Unavailable, match="no time is left"):
+    with pytest.raises(NoTimeLeft, match="no time is left"):
         call("dynamodb", "PutItem", time.attempt("never", seconds=0.0))
 
 
