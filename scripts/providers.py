@@ -136,8 +136,8 @@ def _guard(provider: Provider) -> str:
     if provider.guard is None:
         return ""
     return (
-        "the signature does not determine the id: known content under a new id is answered 200,"
-        " not run"
+        "the signature does not determine the id: known content under a new id is answered 202"
+        " `held`, and its runs wait for an operator (`identical_body`)"
     )
 
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from webhook_inbox.configuration.addresses import kind_of
 from webhookctl.display.suggestions import NAME, Command, Program, folded
 from webhookctl.display.untrusted import printable_lines, quoted
 from webhookctl.local.dev_secrets import FILE
@@ -96,10 +97,10 @@ def _samples(runtime: Runtime, source: str, provider: str) -> Iterator[Path]:
 
 
 def _warnings(runtime: Runtime) -> Iterator[str]:
-    destinations = runtime.manifest.destinations.values()
-    if destinations and not any(each.in_sink for each in destinations):
-        yield 'Note: no destination in inbox.toml uses the sink: set base_url = "sink"'
-        yield "under [stages.local.destinations.…]"
+    for each in runtime.manifest.destinations.values():
+        if not each.in_sink and kind_of(each.base_url) != "loopback":
+            yield f"Warning: this session calls {each.base_url} for destination {each.name};"
+            yield f'  base_url = "sink" in [stages.local.destinations.{each.name}] prevents it'
 
 
 _LOCK: Final = threading.Lock()

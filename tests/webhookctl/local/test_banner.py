@@ -64,11 +64,19 @@ def test_it_suggests_samples_that_exist(runtime: Runtime) -> None:
     assert "webhookctl --local inbox list" in text
 
 
-def test_it_notes_a_sink_that_no_destination_names(runtime: Runtime) -> None:
-    assert "Note:" not in banner(runtime, seconds=1)
-    elsewhere = {"crm": DestinationSpec("crm", "https://crm.example")}
-    runtime.manifest = replace(runtime.manifest, destinations=elsewhere)
-    assert 'set base_url = "sink"' in banner(runtime, seconds=1)
+def test_it_warns_of_each_destination_that_is_called_for_real(runtime: Runtime) -> None:
+    assert "Warning:" not in banner(runtime, seconds=1)
+    named = {
+        "here": DestinationSpec("here", "http://127.0.0.1:3000"),
+        "crm": DestinationSpec("crm", "https://crm.example"),
+    }
+    runtime.manifest = replace(
+        runtime.manifest, destinations={**runtime.manifest.destinations, **named}
+    )
+    text = banner(runtime, seconds=1)
+    assert text.count("Warning:") == 1
+    assert "calls https://crm.example for destination crm;" in text
+    assert 'base_url = "sink" in [stages.local.destinations.crm] prevents it' in text
 
 
 def test_the_apis_id_is_in_its_url() -> None:
