@@ -1,7 +1,6 @@
 """The inbox as one construct."""
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -129,10 +128,6 @@ class WebhookInbox(Construct):
 
     def __init__(self, scope: Construct, construct_id: str, props: InboxProps) -> None:
         super().__init__(scope, construct_id)
-        if not re.fullmatch(r"[a-z][a-z0-9-]{0,19}", props.stage):
-            raise ConfigurationError(
-                f"stage {props.stage!r}: use 1-20 of a-z 0-9 -, a letter first"
-            )
         self.manifest = compile_manifest(
             props.functions,
             stage=props.stage,
