@@ -68,17 +68,23 @@ class Wanted:
         return self.source in {None, entry.source} and self.handler in {None, entry.handler}
 
     def names(self, found: Received) -> bool:
-        """Returns whether an event may match, according to its index entry."""
+        """Returns whether an event may match, according to its index entry.
+
+        The due index has the time rounded up to a second; `fits` compares it exactly.
+        """
         return (
             self.source in {None, found.source}
             and (self.type is None or matches((self.type,), found.type))
             and (self.since is None or found.received_at >= self.since)
-            and (self.until is None or found.received_at < self.until)
+            and (self.until is None or found.received_at < self.until + ROUNDED)
         )
 
     def fits(self, overview: Overview) -> bool:
         """Returns whether an event matches."""
-        if self.since is not None and overview.event.received_at < self.since:
+        received_at = overview.event.received_at
+        if self.since is not None and received_at < self.since:
+            return False
+        if self.until is not None and received_at >= self.until:
             return False
         if self.handler is None:
             return self.status in {None, overview.status}
