@@ -1,7 +1,6 @@
 """The inbox as one construct."""
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -167,10 +166,6 @@ class WebhookInbox(Construct):
         )
 
     def _compiled(self, props: InboxProps) -> Manifest:
-        if not re.fullmatch(r"[a-z][a-z0-9-]{0,19}", props.stage):
-            raise ConfigurationError(
-                f"stage {props.stage!r}: use 1-20 of a-z 0-9 -, a letter first"
-            )
         files = processor_requirements(props.functions)
         manifest = compile_manifest(props.functions, stage=props.stage, requirements=files)
         for number, text in enumerate(warnings(props.functions, manifest)):

@@ -6,6 +6,7 @@ Requirements without fixed versions, such as `stripe>=16`, are resolved once for
 file; delete `.build/vendor` to resolve them again.
 """
 
+import re
 import shutil
 import subprocess
 import sys
@@ -26,6 +27,8 @@ LOCKED: Final = ("--require-hashes", "--no-deps")
 PYTHON: Final = "3.13"
 # Amazon Linux 2023 has glibc 2.34 and runs wheels built for it or for older versions.
 PLATFORMS: Final = ("manylinux2014", "manylinux_2_17", "manylinux_2_28", "manylinux_2_34")
+# A comment begins a line or follows a space; elsewhere, `#` begins the fragment of a URL.
+_COMMENT: Final = re.compile(r"(?:^|(?<=\s))#.*", re.MULTILINE)
 # pip evaluates markers for the machine it runs on, so the lock is filtered for Lambda here.
 LAMBDA: Final = {
     "implementation_name": "cpython",
@@ -88,8 +91,9 @@ def for_lambda(lock: Path) -> Iterator[str]:
     Raises:
         ConfigurationError: a line is no requirement, such as `-r other.txt` or a path.
     """
-    for entry in read_requirements(lock).replace("\\\n", " ").splitlines():
-        specification, *hashes = entry.partition("#")[0].split(" --hash=")
+    text = _COMMENT.sub("", read_requirements(lock))
+    for entry in text.replace("\\\n", " ").splitlines():
+        specification, *hashes = entry.split(" --hash=")
         if not specification.strip():
             continue
         try:

@@ -68,7 +68,10 @@ class Wanted:
         return self.source in {None, entry.source} and self.handler in {None, entry.handler}
 
     def names(self, found: Received) -> bool:
-        """Returns whether an event may match, according to its index entry."""
+        """Returns whether an event may match, according to its index entry.
+
+        The due index has the time rounded up to a second; `fits` compares it exactly.
+        """
         return (
             self.source in {None, found.source}
             and (self.type is None or matches((self.type,), found.type))

@@ -137,6 +137,23 @@ def test_markers_are_judged_for_lambda(tmp_path: Path, marker: str, *, needed: b
     assert list(for_lambda(path)) == (["thing==1.0 --hash=sha256:aa\n"] if needed else [])
 
 
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("foo @ https://x.example/foo-1-py3-none-any.whl#sha256=aaa\n",
+         "foo @ https://x.example/foo-1-py3-none-any.whl#sha256=aaa"),
+        ("foo @ git+https://x.example/foo.git@main#subdirectory=pkg # ours\n",
+         "foo @ git+https://x.example/foo.git@main#subdirectory=pkg"),
+        ("# a \\\nfoo==1\n", "foo==1"),
+        ("foo==1 \\\n    --hash=sha256:a \\\n    --hash=sha256:b\n    # via -r x\n",
+         "foo==1 --hash=sha256:a --hash=sha256:b"),
+        ("foo==1 # was --hash=x\n", "foo==1"),
+    ],
+)  # fmt: skip
+def test_a_comment_begins_a_line_or_follows_a_space(tmp_path: Path, text: str, wanted: str) -> None:
+    assert list(for_lambda(lock(tmp_path, text))) == [f"{wanted}\n"]
+
+
 @pytest.mark.parametrize("path", sorted(LOCKS.glob("*[!dv].txt")), ids=lambda path: path.stem)
 def test_our_locks_can_be_read(path: Path) -> None:
     lines = list(for_lambda(path))

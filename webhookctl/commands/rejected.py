@@ -115,7 +115,7 @@ def list_rejected(
 def _note_excluded(
     call: Invocation, source: str | None, wanted: RejectedFilter, found: list[RejectedDelivery]
 ) -> None:
-    """Names the minutes of the listed period whose cap excluded deliveries."""
+    """Names the minutes of the listed period whose cap may have excluded deliveries."""
     low = wanted.since or (found[-1].received_at if found else None)
     for name in [source] if source else list(call.target.urls):
         full = full_minutes(call.target.table, name, now=call.clock.now())
@@ -127,7 +127,7 @@ def _note_excluded(
             others = f" and {counted(more, 'earlier minute')}" if more > 0 else ""
             call.output.note(
                 f"{name} reached the limit of {PER_MINUTE} stored deliveries in the minute"
-                f" {told}{others}: further ones were rejected and are not listed."
+                f" {told}{others}: further ones may have been rejected without being stored."
             )
 
 

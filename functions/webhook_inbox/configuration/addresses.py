@@ -20,7 +20,9 @@ MEANING: Final[Mapping[Kind, str]] = {
 _PLACEHOLDERS: Final = (
     ".example", ".example.com", ".example.net", ".example.org", ".invalid", ".test",
 )  # fmt: skip
-_PRIVATE: Final = (".internal", ".local")
+_PRIVATE: Final = (".home.arpa", ".internal", ".lan", ".local")
+# IPv6 addresses that contain an IPv4 address in their last 32 bits: IPv4-compatible, and NAT64.
+_CONTAINING: Final = (ipaddress.IPv6Network("::/96"), ipaddress.IPv6Network("64:ff9b::/96"))
 
 
 def check_addresses(
@@ -54,9 +56,14 @@ def check_addresses(
 
 def kind_of(url: str) -> Kind | None:
     """Returns the kind of a URL that a deployed stage must not have; None for a public one."""
-    host = (urlsplit(url).hostname or "").rstrip(".").lower()
+    host = host_of(url)
     address = _address(host)
     return _kind_of_name(host) if address is None else _kind_of_address(address)
+
+
+def host_of(url: str) -> str:
+    """Returns the host of a URL in lower case, without the dot that ends a complete name."""
+    return (urlsplit(url).hostname or "").removesuffix(".")
 
 
 def _address(host: str) -> Address | None:
@@ -64,7 +71,11 @@ def _address(host: str) -> Address | None:
         address = ipaddress.ip_address(host)
     except ValueError:
         return None
-    return getattr(address, "ipv4_mapped", None) or address
+    if isinstance(address, ipaddress.IPv6Address):
+        contains = any(address in network for network in _CONTAINING) and int(address) > 1
+        contained = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF) if contains else None
+        return address.ipv4_mapped or contained or address
+    return address
 
 
 def _kind_of_address(address: Address) -> Kind | None:

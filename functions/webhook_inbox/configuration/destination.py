@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from webhook_inbox.configuration.addresses import LOOPBACK, Kind
+from webhook_inbox.configuration.addresses import LOOPBACK, Kind, host_of
 from webhook_inbox.configuration.table import (
     ConfigTable,
     ExactlyOneOf,
@@ -36,8 +36,7 @@ def _base_url(value: str) -> str:
     if value.partition("/")[0] == SINK:
         return value.rstrip("/")
     parts = urlsplit(value)
-    host = parts.hostname or ""
-    if not host or parts.port == 0:
+    if not all(host_of(value).split(".")) or parts.port == 0:
         raise ValueError(f'"{value}" is not a URL; write it like "https://api.example"')
     if parts.username is not None or parts.query or parts.fragment:
         raise ValueError("credentials, a query and a fragment are not allowed; remove them")
@@ -218,7 +217,9 @@ class Destination(ConfigTable):
     @model_validator(mode="after")
     def _encrypted(self) -> Self:
         parts = urlsplit(self.base_url)
-        encrypted = parts.scheme in {"https", ""} or parts.hostname in LOOPBACK  # "": the sink
+        encrypted = (
+            parts.scheme in {"https", ""} or host_of(self.base_url) in LOOPBACK
+        )  # "": the sink
         if not encrypted and "plain-http" not in self.allow:
             raise ValueError(
                 f'base_url: "{self.base_url}" is not encrypted; use https, or'

@@ -3,6 +3,7 @@
 Any mistake in the file is a ConfigurationError of one line: file, table, key, remedy.
 """
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,6 +23,7 @@ from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import LOCAL, DestinationSpec, SourceSpec
 
 Model = TypeVar("Model", bound=ConfigTable)
+_STAGE: Final = re.compile(r"[a-z][a-z0-9-]{0,19}", re.ASCII)
 # The tables of sources that declare their own scheme, by provider.
 DECLARED: Final[Mapping[str, type[Source]]] = {
     "api-key": ApiKeySource,
@@ -79,8 +81,11 @@ def load(path: Path, *, stage: str) -> Configuration:
     """Returns the configuration of a stage: the file, and over it the stage's own tables.
 
     Raises:
-        ConfigurationError: the file is missing or invalid, in this stage or in another one.
+        ConfigurationError: the file is missing or invalid, in this stage or in another one; or
+            the stage cannot be part of the names of queues and secrets.
     """
+    if _STAGE.fullmatch(stage) is None:
+        raise ConfigurationError(f"stage {stage!r}: use 1-20 of a-z 0-9 -, a letter first")
     document = _read(path)
     try:
         # The stages first, since a stage may complete the tables of the file.

@@ -64,10 +64,12 @@ def error_line(error: BaseException | None) -> str:
     frames = walk_tb(error.__traceback__ if error else None)
     found = ""
     for frame, line in frames:
-        module = str(frame.f_globals.get("__name__", ""))
-        if module.partition(".")[0] == HANDLERS:
-            path = frame.f_code.co_filename.replace("\\", "/").rpartition(f"/{HANDLERS}/")[2]
-            found = f"{HANDLERS}/{path}:{line}"
+        module = str(frame.f_globals.get("__name__", "")).split(".")
+        if module[0] == HANDLERS:
+            # Of a path, the last parts are those of the module; others may be called handlers too.
+            *parts, file = frame.f_code.co_filename.replace("\\", "/").split("/")
+            above = len(module) - (file != "__init__.py")
+            found = f"{'/'.join([*parts[len(parts) - above :], file])}:{line}"
     kept = found.encode(errors="replace")[-LINE_LIMIT:]
     return kept.decode(errors="ignore")
 

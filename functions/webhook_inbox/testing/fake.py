@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
 import httpx
@@ -140,7 +140,10 @@ class Fake(httpx.BaseTransport):
         return self
 
     def handles(self, function: Callable[[Request], Any]) -> Self:
-        """Answers with `function(request)`: JSON, (status, JSON), or an httpx.Response."""
+        """Answers with `function(request)`: JSON, (status, JSON), or an httpx.Response.
+
+        A request that it answers with 400 or above is not carried out.
+        """
         self._function = function
         return self
 
@@ -206,11 +209,16 @@ class Fake(httpx.BaseTransport):
             if request.method in SAFE:
                 return httpx.Response(200, json={})
             return httpx.Response(201, json={"id": f"{self._spec.name}-{len(self.done)}"})
-        given = self._function(request)
-        if isinstance(given, httpx.Response):
-            return given
-        status, content = given if isinstance(given, tuple) else (200, given)
-        return httpx.Response(status, json=content)
+        response = _response(self._function(request))
+        if response.is_error:
+            self._refuse(request)
+        return response
+
+    def _refuse(self, request: Request) -> None:
+        """Records that a request was not carried out after all."""
+        self.requests[:] = [
+            replace(each, done=False) if each is request else each for each in self.requests
+        ]
 
     def _expect(self, request: Request, answer: ScriptedResponse | None) -> None:
         """Ends the test with a KitError if a strict fake has no answer to a request."""
@@ -237,8 +245,20 @@ class Fake(httpx.BaseTransport):
             return str(request.headers.get(self._spec.key_header, ""))
         if not self._spec.key_field or not body:
             return ""
-        return str(json.loads(body).get(self._spec.key_field, ""))
+        try:
+            content = json.loads(body)
+        except ValueError:
+            return ""
+        return str(content.get(self._spec.key_field, "")) if isinstance(content, dict) else ""
 
     def _plan(self, planned: ScriptedResponse, times: int | None) -> Self:
         self._script.add(planned, times)
         return self
+
+
+def _response(given: Any) -> httpx.Response:
+    """Returns the response that the function of `handles` describes."""
+    if isinstance(given, httpx.Response):
+        return given
+    status, content = given if isinstance(given, tuple) else (200, given)
+    return httpx.Response(status, json=content)

@@ -52,6 +52,11 @@ def refusal(url: str, **options: str) -> str:
         ("[::1]", "loopback"),
         ("[::]", "loopback"),
         ("[::ffff:127.0.0.1]", "loopback"),
+        ("[::127.0.0.1]", "loopback"),
+        ("[64:ff9b::7f00:1]", "loopback"),
+        ("[64:ff9b::10.0.0.1]", "private"),
+        ("router.lan", "private"),
+        ("svc.home.arpa", "private"),
         ("10.1.2.3", "private"),
         ("172.16.0.1", "private"),
         ("192.168.1.1", "private"),
@@ -79,11 +84,24 @@ def test_kinds_of_addresses(host: str, kind: str) -> None:
 
 @pytest.mark.parametrize(
     "host",
-    ["slack.com", "api.crm.io", "8.8.8.8", "172.32.0.1", "[2606:4700::1]", "myexample.com",
+    ["slack.com", "api.crm.io", "8.8.8.8", "172.32.0.1", "[2606:4700::1]", "[64:ff9b::8.8.8.8]",
+     "myexample.com",
      "127.acme.io", "local.acme.io", "internal.acme.io", "example.co", "latest.io"],
 )  # fmt: skip
 def test_a_public_address_is_accepted(host: str) -> None:
     assert compiled(f"https://{host}/v1").destinations["crm"].base_url == f"https://{host}/v1"
+
+
+@pytest.mark.parametrize("host", ["localhost.", "LOCALHOST", "127.0.0.1"])
+def test_plain_http_is_permitted_on_this_machine(host: str) -> None:
+    assert kind_of(f"http://{host}:80") == "loopback"
+    url = f"http://{host}:80"
+    assert compiled(url, allow='["loopback"]').destinations["crm"].base_url == url
+
+
+@pytest.mark.parametrize("host", ["foo..bar", ".acme.io", "acme.io.."])
+def test_a_name_with_an_empty_label_is_no_url(host: str) -> None:
+    assert f'"https://{host}" is not a URL; write it like' in refusal(f"https://{host}")
 
 
 def test_a_refusal_names_destination_stage_and_remedy() -> None:

@@ -413,6 +413,24 @@ def test_the_line_of_the_handler_that_raised_is_stored_and_not_that_of_a_library
     assert (run.status, run.error_line) == (Status.DEAD_LETTER, "handlers/shop/orders.py:8")
 
 
+@pytest.mark.parametrize(
+    ("path", "module", "line"),
+    [
+        ("/x/handlers/pkg/handlers/x.py", "handlers.pkg.handlers.x", "handlers/pkg/handlers/x.py"),
+        ("/x/handlers/pkg/handlers/__init__.py", "handlers.pkg.handlers",
+         "handlers/pkg/handlers/__init__.py"),
+        ("/handlers/functions/handlers/x.py", "handlers.x", "handlers/x.py"),
+        ("handlers/x.py", "handlers.x", "handlers/x.py"),
+    ],
+)  # fmt: skip
+def test_the_path_of_a_line_is_that_of_its_module(
+    world: World, path: str, module: str, line: str
+) -> None:
+    world.behaviours["acme.fulfil"] = of_a_file(path, module, FAULTY)
+    first_result(world)
+    assert world.run().error_line == f"{line}:8"
+
+
 def test_an_error_that_no_line_of_a_handler_raised_has_none(world: World) -> None:
     path = "/var/task/webhook_inbox/handlers/context.py"
     world.behaviours["acme.fulfil"] = of_a_file(path, "webhook_inbox.handlers.context", FAULTY)

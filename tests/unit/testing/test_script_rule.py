@@ -215,3 +215,24 @@ def test_a_strict_fake_refuses_the_rest(method: str, script: bool) -> None:
     with pytest.raises(KitError, match=rf"test_script_rule.py:\d+: crm expects no {method} /n: "):
         line.life.begin()
     assert line.life.alive
+
+
+def test_a_function_that_refuses_carries_nothing_out() -> None:
+    statuses = iter([500, 200])
+    line = Line(Fake().handles(lambda _: (next(statuses), {"id": "1"})))
+    assert line.calls("k", "k", "k") == ["500 1", "200 1", "200 1"]
+    assert line.done == [False, True, False]
+
+
+def test_a_function_that_refuses_a_lost_request_carries_nothing_out() -> None:
+    line = Line(Fake().handles(lambda _: (500, {})).stalls())
+    assert line.calls("k", "k") == ["ReadTimeout", "500"]
+    assert line.done == [False, False]
+
+
+@pytest.mark.parametrize("body", ["a=b", "[1]", '"x"', "{}"])
+def test_a_body_without_the_field_of_the_key_has_no_key(body: str) -> None:
+    line = Line(Fake())
+    spec = DestinationSpec("crm", "https://crm.example", key_header="", key_field="key")
+    line.fake.bind(spec, ManualClock(), line.life)
+    assert [line.call(body=body), line.call(body=body)] == ["201 crm-1", "201 crm-2"]

@@ -198,3 +198,10 @@ def test_a_link_within_the_checkout_is_imported(cli: Cli, checkout: Path) -> Non
     module.rename(checkout / "shared.py")
     module.symlink_to("../shared.py")
     assert cli("check").code == 0
+
+
+@pytest.mark.parametrize("stage", ["", "Prod", "a_b", "x" * 21])
+def test_a_name_that_is_no_stage_is_refused(cli: Cli, checkout: None, stage: str) -> None:
+    shown = cli("check", "--stage", stage)
+    assert shown.code == 1
+    assert f"stage {stage!r}: use 1-20 of a-z 0-9 -, a letter first" in shown.err

@@ -163,6 +163,24 @@ def test_a_time_filters_to_the_millisecond(cli: Cli, inbox: Inbox) -> None:
     assert ids(cli, "--status", "dead_letter", "--since", since) == ["after"]
 
 
+@pytest.mark.parametrize(
+    ("status", "error"), [("failed", Transient("503")), ("dead_letter", Permanent("422"))]
+)
+def test_a_time_ends_to_the_millisecond(
+    cli: Cli, inbox: Inbox, status: str, error: Exception
+) -> None:
+    """The due index knows the times of events to the second only."""
+    inbox.fails("acme.notify", error)
+    inbox.clock.advance(seconds=0.2)
+    inbox.deliver("before", type_="refunded")
+    inbox.clock.advance(seconds=0.2)
+    inbox.deliver("after", type_="refunded")
+    inbox.work()
+    until = ("2026-01-01T00:00:00.100Z", "2026-01-01T00:00:00.300Z", "2026-01-01T00:00:00.900Z")
+    found = [ids(cli, "--status", status, "--until", each) for each in until]
+    assert found == [[], ["before"], ["after", "before"]]
+
+
 def test_only_rows_that_may_match_are_read(cli: Cli, inbox: Inbox) -> None:
     inbox.fails("acme.notify", Transient("503"))
     for number in range(5):
