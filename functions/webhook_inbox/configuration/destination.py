@@ -216,10 +216,8 @@ class Destination(ConfigTable):
 
     @model_validator(mode="after")
     def _encrypted(self) -> Self:
-        parts = urlsplit(self.base_url)
-        encrypted = (
-            parts.scheme in {"https", ""} or host_of(self.base_url) in LOOPBACK
-        )  # "": the sink
+        scheme = urlsplit(self.base_url).scheme  # "": the sink
+        encrypted = scheme in {"https", ""} or host_of(self.base_url) in LOOPBACK
         if not encrypted and "plain-http" not in self.allow:
             raise ValueError(
                 f'base_url: "{self.base_url}" is not encrypted; use https, or'

@@ -66,7 +66,7 @@ def error_line(error: BaseException | None) -> str:
     for frame, line in frames:
         module = str(frame.f_globals.get("__name__", "")).split(".")
         if module[0] == HANDLERS:
-            # Of a path, the last parts are those of the module; others may be called handlers too.
+            # A path ends with the parts of the module; others may be called handlers too.
             *parts, file = frame.f_code.co_filename.replace("\\", "/").split("/")
             above = len(module) - (file != "__init__.py")
             found = f"{'/'.join([*parts[len(parts) - above :], file])}:{line}"

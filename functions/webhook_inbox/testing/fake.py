@@ -249,7 +249,7 @@ class Fake(httpx.BaseTransport):
             content = json.loads(body)
         except ValueError:
             return ""
-        return str(content.get(self._spec.key_field, "")) if isinstance(content, dict) else ""
+        return str(content.get(self._spec.key_field) or "") if isinstance(content, dict) else ""
 
     def _plan(self, planned: ScriptedResponse, times: int | None) -> Self:
         self._script.add(planned, times)

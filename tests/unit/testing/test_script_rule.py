@@ -230,7 +230,7 @@ def test_a_function_that_refuses_a_lost_request_carries_nothing_out() -> None:
     assert line.done == [False, False]
 
 
-@pytest.mark.parametrize("body", ["a=b", "[1]", '"x"', "{}"])
+@pytest.mark.parametrize("body", ["a=b", "[1]", '"x"', "{}", '{"key":null}'])
 def test_a_body_without_the_field_of_the_key_has_no_key(body: str) -> None:
     line = Line(Fake())
     spec = DestinationSpec("crm", "https://crm.example", key_header="", key_field="key")
