@@ -4,7 +4,7 @@ BIN := .venv/bin
 
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
-.PHONY: help setup dev check test test-whole test-local test-parts simulate mutants fuzz storm proof wheel package lock clean
+.PHONY: help setup dev check check-types check-units test lane-of-parts lane-of-sessions test-whole test-local test-parts simulate mutants fuzz storm proof wheel package lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -24,15 +24,27 @@ dev: setup ## run the inbox locally; pass options in ARGS, e.g. ARGS="--port 900
 	@exec $(BIN)/webhookctl dev $(ARGS)
 
 check: setup ## lint, type check, import rules and unit tests; 4 minutes
+	$(MAKE) --jobs=2 --no-print-directory check-units check-types
+
+check-types: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest tests/app --quiet
+
+check-units: setup
 	$(BIN)/pytest tests/unit tests/architecture --quiet --numprocesses 2
 
-test: check ## run all checks and tests
-	$(MAKE) --jobs=2 --no-print-directory test-parts test-whole test-local
+# Two lanes: one uses both cores, the other mostly waits for its sessions.
+test: setup ## run all checks and tests
+	$(MAKE) --jobs=2 --no-print-directory lane-of-parts lane-of-sessions
+
+lane-of-parts: check-units
+	$(MAKE) --no-print-directory test-parts
+
+lane-of-sessions: check-types
+	$(MAKE) --no-print-directory test-whole test-local
 
 test-whole: setup
 	$(BIN)/pytest tests/e2e --quiet

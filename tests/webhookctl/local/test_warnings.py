@@ -18,8 +18,9 @@ UNHANDLED = f'{SOURCE}allow = ["unhandled"]\n'
 def test_an_import_that_the_bundle_does_not_contain_is_refused(tmp_path: Path) -> None:
     project = Project(tmp_path, write(tmp_path), tmp_path / ".local")
     (project.functions / "inbox.toml").write_text(SOURCE)
-    (project.functions / "handlers" / "_shared.py").write_text("import stripe\n")
-    with pytest.raises(ConfigurationError, match=r"handlers/_shared\.py:1: imports stripe, which"):
+    (project.functions / "handlers" / "__init__.py").write_text('MODULES = ("mail",)\n')
+    (project.functions / "handlers" / "mail.py").write_text("import stripe\n")
+    with pytest.raises(ConfigurationError, match=r"handlers/mail\.py:1: imports stripe, which"):
         Runtime(project, Settings(8787, 8788), print).reload()
 
 
