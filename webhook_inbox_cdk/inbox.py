@@ -19,7 +19,7 @@ from webhook_inbox_cdk.ingest import Ingest
 from webhook_inbox_cdk.ledger import Ledger
 from webhook_inbox_cdk.maintenance import Reconciler, Replay
 from webhook_inbox_cdk.processor import DEFAULT_CONCURRENCY, Placement, Processor
-from webhook_inbox_cdk.queue import RECEIVES, SERIAL_RECEIVES, Lane
+from webhook_inbox_cdk.queue import RECEIVES, SERIAL_RECEIVES, Lane, queue_prefix
 from webhook_inbox_cdk.resources import Resources
 from webhook_inbox_cdk.secrets import Secrets
 
@@ -189,6 +189,7 @@ class WebhookInbox(Construct):
                 )
                 for name in self.manifest.lanes
             },
+            queue_prefix=queue_prefix(props.stage),
             secrets=Secrets(
                 self,
                 "Secrets",

@@ -19,7 +19,8 @@ class Ingest(InboxFunction):
         environment = IngestEnvironment(
             table_name=resources.ledger.table.table_name,
             bucket_name=resources.bodies.bucket.bucket_name,
-            queue_urls=resources.queue_urls,
+            queue_url=resources.queue_url,
+            queue_prefix=resources.queue_prefix,
             secret_prefix=resources.secrets.prefix,
         )
         shape = Shape(

@@ -18,7 +18,6 @@ from webhook_inbox_cdk.resources import Resources
 
 from webhook_inbox.adapters.environment import ProcessorEnvironment
 from webhook_inbox.domain.errors import ConfigurationError
-from webhook_inbox.domain.manifest import SPLIT
 
 TIMEOUT = VISIBILITY_TIMEOUT // 6
 DEFAULT_CONCURRENCY: Final = 5
@@ -119,7 +118,7 @@ class Processor(InboxFunction):
         if any(h.order and h.lane == lane.name for h in resources.manifest.handlers.values()):
             # The waiting runs of an ordering key.
             self.allow("dynamodb:DeleteItem", "dynamodb:PutItem", on=[resources.table])
-        if _splits(resources, lane):
+        if resources.manifest.splits(lane.name):
             self.allow("dynamodb:PutItem", on=[resources.table])
             self.allow("sqs:SendMessage", on=resources.work_queues)
             self.allow("s3:PutObject", on=[resources.bodies.objects])
@@ -130,18 +129,13 @@ class Processor(InboxFunction):
         self.allow("secretsmanager:GetSecretValue", on=secrets)
 
 
-def _splits(resources: Resources, lane: Lane) -> bool:
-    spec = resources.manifest.handlers.get(SPLIT)
-    return spec is not None and spec.lane == lane.name
-
-
 def _shape(resources: Resources, lane: Lane, placement: Placement) -> Shape:
     bundle = resources.workshop.make("processor")
-    own_queue = {lane.name: lane.work.queue_url}
     environment = ProcessorEnvironment(
         table_name=resources.ledger.table.table_name,
         bucket_name=resources.bodies.bucket.bucket_name,
-        queue_urls=resources.queue_urls if _splits(resources, lane) else own_queue,
+        queue_url=resources.queue_url,
+        queue_prefix=resources.queue_prefix,
         secret_prefix=resources.secrets.prefix,
         lane=lane.name,
         max_receive_count=lane.max_receive_count,
