@@ -2,16 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from aws_cdk import Duration, RemovalPolicy
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
+from webhook_inbox_cdk import names
 from webhook_inbox_cdk.bundle import Bundle
-
-NAMESPACE: Final = "WebhookInbox"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ class InboxFunction(lambda_.Function):
             environment={
                 **shape.environment,
                 "POWERTOOLS_SERVICE_NAME": shape.name,
-                "POWERTOOLS_METRICS_NAMESPACE": NAMESPACE,
+                "POWERTOOLS_METRICS_NAMESPACE": names.metrics_namespace(scope),
             },
             logging_format=lambda_.LoggingFormat.JSON,
             log_group=log_group,

@@ -18,8 +18,9 @@ from webhook_inbox_cdk.contents import processor_requirements
 from webhook_inbox_cdk.ingest import Ingest
 from webhook_inbox_cdk.ledger import Ledger
 from webhook_inbox_cdk.maintenance import Reconciler, Replay
+from webhook_inbox_cdk.names import queue_prefix, stage_of
 from webhook_inbox_cdk.processor import DEFAULT_CONCURRENCY, Placement, Processor
-from webhook_inbox_cdk.queue import RECEIVES, SERIAL_RECEIVES, Lane, queue_prefix
+from webhook_inbox_cdk.queue import RECEIVES, SERIAL_RECEIVES, Lane
 from webhook_inbox_cdk.resources import Resources
 from webhook_inbox_cdk.secrets import Secrets
 
@@ -37,7 +38,7 @@ class InboxProps:
 
     Attributes:
         functions: the directory with your `handlers/`, `inbox.toml` and `requirements.txt`.
-        stage: distinguishes inboxes of one account; part of the secrets' and queues' names.
+        stage: distinguishes inboxes of one account; part of the secrets' names.
         build: the directory for bundles and wheels; by default `.build` beside `functions`.
         local: leaves third-party wheels out, for the local runtime.
         placement: the concurrency, network and rights of the processors.
@@ -84,11 +85,6 @@ class InboxProps:
                 rights=rights,
             ),
         )
-
-
-def stage_of(scope: Construct) -> str:
-    """Returns the context value `stage`, by default "dev"."""
-    return str(scope.node.try_get_context("stage") or "dev")
 
 
 def _vpc(stack: Stack, given: Mapping[str, Any] | None) -> ec2.IVpc | None:
@@ -182,14 +178,13 @@ class WebhookInbox(Construct):
                 name: Lane(
                     self,
                     f"Lane-{name}",
-                    stage=props.stage,
                     name=name,
                     fifo=name in serial,
                     max_receive_count=SERIAL_RECEIVES if name in serial else RECEIVES,
                 )
                 for name in self.manifest.lanes
             },
-            queue_prefix=queue_prefix(props.stage),
+            queue_prefix=queue_prefix(self),
             secrets=Secrets(
                 self,
                 "Secrets",

@@ -5,8 +5,7 @@ from typing import Any, Final
 from aws_cdk import Arn, ArnComponents, Duration, RemovalPolicy, Stack
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
-
-from webhook_inbox.domain.quotas import queue_name
+from webhook_inbox_cdk import names
 
 # Six times the function's timeout, as AWS recommends; longer than any lease (60 s and a margin).
 VISIBILITY_TIMEOUT: Final = 360
@@ -25,11 +24,6 @@ RETENTION: Final = 7
 DEAD_RETENTION: Final = 14
 
 
-def queue_prefix(stage: str) -> str:
-    """Returns how the names of all work queues begin."""
-    return f"webhook-inbox-{stage}-"
-
-
 class Lane(Construct):
     """The queues of one lane; a FIFO lane processes the events of an ordering key in order."""
 
@@ -38,13 +32,12 @@ class Lane(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        stage: str,
         name: str,
         fifo: bool,
         max_receive_count: int,
     ) -> None:
         super().__init__(scope, construct_id)
-        work_name = queue_name(queue_prefix(stage), name, fifo=fifo)
+        work_name = names.queue_name(self, name, fifo=fifo)
         self.name = name
         self.fifo = fifo
         self.max_receive_count = max_receive_count

@@ -95,16 +95,6 @@ def test_sources_that_differ_by_dashes_only_are_refused(tmp_path: Path, props: I
         WebhookInbox(Stack(app, "Dashes"), "Inbox", replace(props, functions=functions))
 
 
-def test_stages_share_no_name(dev: Template, prod: Template) -> None:
-    def names(template: Template) -> set[str]:
-        queues = [q.get("QueueName", "") for q in template.all("AWS::SQS::Queue").values()]
-        secrets = [s["Name"] for s in template.all("AWS::SecretsManager::Secret").values()]
-        return {*queues, *secrets} - {""}
-
-    assert len(names(dev)) == len(names(prod)) == 6
-    assert not names(dev) & names(prod)
-
-
 def test_stages_have_the_same_resources(dev: Template, prod: Template) -> None:
     assert dev.ids == prod.ids
 

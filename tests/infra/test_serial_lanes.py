@@ -1,11 +1,8 @@
 """The lanes of serial handlers: FIFO from the queue to its dead letters, and nothing else is."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from aws_cdk import App, Stack
-from webhook_inbox_cdk.queue import Lane
 
 from tests.infra.conftest import Synthesize, write_functions
 from tests.infra.template import Template, named
@@ -189,18 +186,3 @@ def test_half_of_what_a_fifo_queue_can_reach_is_noticed(template: Template) -> N
     assert (alarm["Threshold"], alarm["EvaluationPeriods"]) == (60_000, 1)
     assert alarm["MetricName"] == "ApproximateNumberOfMessagesVisible"
     assert "handlers pause" in alarm["AlarmDescription"]
-
-
-def test_fifo_lanes_get_distinct_names_that_sqs_takes(tmp_path: Path) -> None:
-    app = App(outdir=str(tmp_path))
-    stack = Stack(app, "Lanes")
-    for place, name in enumerate(("a.b", "a-b", "a_b", "x" * 64, "x" * 40)):
-        Lane(stack, f"Lane{place}", stage="x" * 20, name=name, fifo=True, max_receive_count=5)
-    queues = Template.of(Path(app.synth().directory), "Lanes").all(QUEUE).values()
-    names = [queue["QueueName"] for queue in queues if "QueueName" in queue]
-    assert len(set(names)) == 5
-    for name in names:
-        stem = name.removesuffix(".fifo")
-        assert len(name) <= 80
-        assert stem != name
-        assert stem.replace("-", "").replace("_", "").isalnum()
