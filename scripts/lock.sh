@@ -15,3 +15,4 @@ compile ../functions/requirements --group handlers --constraint requirements/pro
   --constraint requirements/verification.txt
 compile dev pyproject.toml --extra cdk --extra dev --group handlers --group dev
 compile build requirements/build.in
+compile runtime requirements/runtime.in

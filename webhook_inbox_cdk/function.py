@@ -12,6 +12,12 @@ from constructs import Construct
 from webhook_inbox_cdk import names
 from webhook_inbox_cdk.bundle import Bundle
 
+RUNTIMES: Final = {"3.12": lambda_.Runtime.PYTHON_3_12, "3.13": lambda_.Runtime.PYTHON_3_13}
+ARCHITECTURES: Final = {
+    "arm64": lambda_.Architecture.ARM_64,
+    "x86_64": lambda_.Architecture.X86_64,
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Shape:
@@ -49,8 +55,8 @@ class InboxFunction(lambda_.Function):
             code=lambda_.Code.from_asset(
                 str(shape.bundle.directory), asset_hash=shape.bundle.digest
             ),
-            runtime=lambda_.Runtime.PYTHON_3_13,
-            architecture=lambda_.Architecture.ARM_64,
+            runtime=RUNTIMES[shape.bundle.platform.python],
+            architecture=ARCHITECTURES[shape.bundle.platform.architecture],
             timeout=Duration.seconds(shape.timeout),
             memory_size=shape.memory,
             environment={
