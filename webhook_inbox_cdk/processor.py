@@ -12,6 +12,7 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
+from webhook_inbox_cdk.bucket import HASHED
 from webhook_inbox_cdk.function import InboxFunction, Shape
 from webhook_inbox_cdk.queue import VISIBILITY_TIMEOUT, Lane
 from webhook_inbox_cdk.resources import Resources
@@ -114,14 +115,14 @@ class Processor(InboxFunction):
             "sqs:SendMessage",
             on=[lane.work.queue_arn],
         )
-        self.allow("s3:GetObject", on=[resources.bodies.objects])
+        self.allow("s3:GetObject", on=[resources.bodies.objects], pattern=HASHED)
         if any(h.order and h.lane == lane.name for h in resources.manifest.handlers.values()):
             # The waiting runs of an ordering key.
             self.allow("dynamodb:DeleteItem", "dynamodb:PutItem", on=[resources.table])
         if resources.manifest.splits(lane.name):
             self.allow("dynamodb:PutItem", on=[resources.table])
             self.allow("sqs:SendMessage", on=resources.work_queues)
-            self.allow("s3:PutObject", on=[resources.bodies.objects])
+            self.allow("s3:PutObject", on=[resources.bodies.objects], pattern=HASHED)
         # Without it S3 answers "access denied" for a missing body, which would be retried.
         self.allow("s3:ListBucket", on=[resources.bodies.bucket.bucket_arn])
         own = frozenset(resources.manifest.secrets) - resources.source_secrets
