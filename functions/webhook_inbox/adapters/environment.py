@@ -8,8 +8,8 @@ from typing import Any, Self
 
 from webhook_inbox.domain.errors import ConfigurationError
 
-# URLs by lane.
-Urls = Mapping[str, str]
+# Texts by name: URLs by lane, ARNs by key.
+Texts = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +36,9 @@ class IngestEnvironment(_Environment):
 
     table_name: str
     bucket_name: str
-    queue_urls: Urls
-    secret_prefix: str
+    queue_urls: Texts
+    secret_document: str
+    generated_keys: Texts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +47,9 @@ class ProcessorEnvironment(_Environment):
 
     table_name: str
     bucket_name: str
-    queue_urls: Urls
-    secret_prefix: str
+    queue_urls: Texts
+    secret_document: str
+    generated_keys: Texts
     lane: str
     max_receive_count: int
     code_version: str
@@ -58,8 +60,8 @@ class MaintenanceEnvironment(_Environment):
     """Replay and reconciler: change runs, send them again, clear the DLQs."""
 
     table_name: str
-    queue_urls: Urls
-    dlq_urls: Urls
+    queue_urls: Texts
+    dlq_urls: Texts
 
 
 def _value(kind: Any, field: str, environ: Mapping[str, str]) -> Any:
@@ -69,7 +71,7 @@ def _value(kind: Any, field: str, environ: Mapping[str, str]) -> Any:
         raise ConfigurationError(f"the variable {name} is not set; deploy the stack again")
     if kind is str:
         return text
-    return _number(name, text) if kind is int else _urls(name, text)
+    return _number(name, text) if kind is int else _texts(name, text)
 
 
 def _number(name: str, text: str) -> int:
@@ -79,14 +81,14 @@ def _number(name: str, text: str) -> int:
     return int(text)
 
 
-def _urls(name: str, text: str) -> Urls:
+def _texts(name: str, text: str) -> Texts:
     try:
-        urls = json.loads(text)
+        texts = json.loads(text)
     except ValueError as error:
         raise ConfigurationError(f"the variable {name} is not JSON: {error}") from error
-    if not isinstance(urls, dict) or not all(isinstance(u, str) and u for u in urls.values()):
-        raise ConfigurationError(f"the variable {name} is not a JSON object of URLs by lane")
-    return urls
+    if not isinstance(texts, dict) or not all(isinstance(t, str) and t for t in texts.values()):
+        raise ConfigurationError(f"the variable {name} is not a JSON object of texts by name")
+    return texts
 
 
 def _text(value: Any) -> str:
