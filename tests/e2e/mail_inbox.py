@@ -14,6 +14,7 @@ SOURCE = '\n[sources.mail]\nprovider = "sendgrid"\ntypes = ["delivered", "bounce
 HANDLERS = f"""
 from handlers._downstream import post
 from webhook_inbox import Router
+from webhook_inbox.domain.secret_document import SOURCES
 
 mail = Router("mail")
 
@@ -47,8 +48,7 @@ class MailInbox(GuardedInbox):
         pair = providers.load(self.manifest.sources["mail"]).pair
         assert pair is not None
         self.private_key, public = pair()
-        name = self.outputs["SecretPrefix"] + "mail"
-        self.client("secretsmanager").put_secret_value(SecretId=name, SecretString=public)
+        self.documents.set(SOURCES, "mail", public)
 
     def send(self, body: bytes) -> Answer:
         """Posts a batch."""

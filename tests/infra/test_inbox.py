@@ -17,7 +17,7 @@ from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import METADATA, Manifest
 
 # A changed id replaces the resource: another address to register at every provider, an empty
-# table, secrets to set again. Change the construct tree if you must; never these.
+# table, no valid completion tokens. Change the construct tree if you must; never these.
 PINNED = {
     "InboxApiHttp889206E3": "AWS::ApiGatewayV2::Api",
     "InboxApiStage9058D5F4": "AWS::ApiGatewayV2::Stage",
@@ -26,12 +26,13 @@ PINNED = {
     "InboxBodiesBucket7F744A95": "AWS::S3::Bucket",
     "InboxLanedefaultWorkD7E8DAFD": "AWS::SQS::Queue",
     "InboxLanedefaultDeadLetters0FA0FA60": "AWS::SQS::Queue",
-    "InboxSecretsgithub06A49771": "AWS::SecretsManager::Secret",
+    "InboxSecretsCompletionKey17C2740F": "AWS::SecretsManager::Secret",
 }
 OUTPUTS = {
     "ApiUrl",
     "BucketName",
     "DlqUrls",
+    "GeneratedKeys",
     "IngestFunctionName",
     "ProcessorFunctionNames",
     "QueueUrls",
@@ -68,7 +69,6 @@ def test_everything_retained_is_known(dev: Template) -> None:
         "AWS::DynamoDB::GlobalTable",
         "AWS::S3::Bucket",
         "AWS::SQS::Queue",
-        "AWS::SecretsManager::Secret",
     }
 
 
@@ -99,10 +99,9 @@ def test_sources_that_differ_by_dashes_only_are_refused(tmp_path: Path, props: I
 def test_stages_share_no_name(dev: Template, prod: Template) -> None:
     def names(template: Template) -> set[str]:
         queues = [q.get("QueueName", "") for q in template.all("AWS::SQS::Queue").values()]
-        secrets = [s["Name"] for s in template.all("AWS::SecretsManager::Secret").values()]
-        return {*queues, *secrets} - {""}
+        return set(queues) - {""}
 
-    assert len(names(dev)) == len(names(prod)) == 6
+    assert len(names(dev)) == len(names(prod)) == 2
     assert not names(dev) & names(prod)
 
 

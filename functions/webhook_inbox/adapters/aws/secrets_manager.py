@@ -76,7 +76,9 @@ class SecretDocument:
             answer = self._call(
                 SERVICE,
                 "GetSecretValue",
-                lambda: self._client.get_secret_value(SecretId=self.name),
+                lambda: self._client.get_secret_value(
+                    SecretId=self.name, VersionStage="AWSCURRENT"
+                ),
             )
         except errors.MarkedForDeletion:
             raise
