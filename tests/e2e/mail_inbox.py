@@ -9,12 +9,12 @@ from tests.e2e.inquiry import FRAGILE
 from webhook_inbox import providers
 from webhook_inbox.configuration.handler_modules import registered_modules
 from webhook_inbox.domain.provider import Sample
+from webhook_inbox.domain.secret_document import SOURCES
 
 SOURCE = '\n[sources.mail]\nprovider = "sendgrid"\ntypes = ["delivered", "bounce"]\n'
 HANDLERS = f"""
 from handlers._downstream import post
 from webhook_inbox import Router
-from webhook_inbox.domain.secret_document import SOURCES
 
 mail = Router("mail")
 
