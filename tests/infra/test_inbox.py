@@ -16,7 +16,7 @@ from tests.infra.template import Template, named
 from webhook_inbox.domain.errors import ConfigurationError
 
 # A changed id replaces the resource: another address to register at every provider, an empty
-# table, secrets to set again. Change the construct tree if you must; never these.
+# table, no valid completion tokens. Change the construct tree if you must; never these.
 PINNED = {
     "InboxApiHttp889206E3": "AWS::ApiGatewayV2::Api",
     "InboxApiStage9058D5F4": "AWS::ApiGatewayV2::Stage",
@@ -25,12 +25,13 @@ PINNED = {
     "InboxBodiesBucket7F744A95": "AWS::S3::Bucket",
     "InboxLanedefaultWorkD7E8DAFD": "AWS::SQS::Queue",
     "InboxLanedefaultDeadLetters0FA0FA60": "AWS::SQS::Queue",
-    "InboxSecretsgithub06A49771": "AWS::SecretsManager::Secret",
+    "InboxSecretsCompletionKey17C2740F": "AWS::SecretsManager::Secret",
 }
 OUTPUTS = {
     "ApiUrl",
     "BucketName",
     "DlqUrls",
+    "GeneratedKeys",
     "IngestFunctionName",
     "ProcessorFunctionNames",
     "QueueUrls",
@@ -67,7 +68,6 @@ def test_everything_retained_is_known(dev: Template) -> None:
         "AWS::DynamoDB::GlobalTable",
         "AWS::S3::Bucket",
         "AWS::SQS::Queue",
-        "AWS::SecretsManager::Secret",
     }
 
 
