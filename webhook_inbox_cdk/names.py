@@ -4,16 +4,15 @@ A stack's name is unique there, so neither two stages nor two stacks of one stag
 """
 
 import re
-from hashlib import sha256
 from typing import Final
 
 from aws_cdk import Stack, Token
 from constructs import Construct
 
+from webhook_inbox.domain import quotas
 from webhook_inbox.domain.errors import ConfigurationError
 
 PREFIX: Final = "WebhookInbox"
-QUEUE_LIMIT: Final = 80
 # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cfn-using-console-create-stack-parameters.html
 _STACK: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,127}", re.ASCII)
 
@@ -54,15 +53,14 @@ def metrics_namespace(scope: Construct) -> str:
     return f"{PREFIX}/{_own_stack(scope)}"
 
 
-def queue_name(scope: Construct, lane: str, *, fifo: bool) -> str:
-    """Returns a unique queue name of 1-80 letters, digits, - and _.
+def queue_prefix(scope: Construct) -> str:
+    """Returns how the names of the work queues begin.
 
-    The ".fifo" suffix of a FIFO queue counts towards the 80. A stack's name has no "_", so the
-    first one separates it from the lane's.
+    A stack's name has no "_", so the first one separates it from the lane's.
     """
-    name, suffix = f"{_own_stack(scope)}_{lane}", ".fifo" if fifo else ""
-    room = QUEUE_LIMIT - len(suffix)
-    if not re.fullmatch(r"[A-Za-z0-9_-]+", name) or len(name) > room:
-        hashed = sha256(name.encode()).hexdigest()[:8]
-        name = f"{re.sub(r'[^A-Za-z0-9_-]', '-', name)[: room - 9]}-{hashed}"
-    return name + suffix
+    return f"{_own_stack(scope)}_"
+
+
+def queue_name(scope: Construct, lane: str, *, fifo: bool) -> str:
+    """Returns the name of a lane's work queue."""
+    return quotas.queue_name(queue_prefix(scope), lane, fifo=fifo)

@@ -6,6 +6,7 @@ from aws_cdk import Arn, ArnComponents, Duration, RemovalPolicy, Stack
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 from webhook_inbox_cdk import names
+from webhook_inbox_cdk.waive import waive
 
 # Six times the function's timeout, as AWS recommends; longer than any lease (60 s and a margin).
 VISIBILITY_TIMEOUT: Final = 360
@@ -37,7 +38,7 @@ class Lane(Construct):
         max_receive_count: int,
     ) -> None:
         super().__init__(scope, construct_id)
-        queue_name = names.queue_name(self, name, fifo=fifo)
+        work_name = names.queue_name(self, name, fifo=fifo)
         self.name = name
         self.fifo = fifo
         self.max_receive_count = max_receive_count
@@ -49,7 +50,7 @@ class Lane(Construct):
             retention_period=Duration.days(DEAD_RETENTION),
             redrive_allow_policy=sqs.RedriveAllowPolicy(
                 redrive_permission=sqs.RedrivePermission.BY_QUEUE,
-                source_queues=[self._by_name(queue_name)],
+                source_queues=[self._by_name(work_name)],
             ),
             removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
             **_ordered(fifo=fifo),
@@ -57,7 +58,7 @@ class Lane(Construct):
         self.work = sqs.Queue(
             self,
             "Work",
-            queue_name=queue_name,
+            queue_name=work_name,
             encryption=sqs.QueueEncryption.SQS_MANAGED,
             enforce_ssl=True,
             retention_period=Duration.days(DEAD_RETENTION if fifo else RETENTION),
@@ -67,10 +68,12 @@ class Lane(Construct):
             ),
             **_ordered(fifo=fifo),
         )
+        for queue in (self.dead, self.work):
+            waive(queue, {"CKV_AWS_27": "SSE-SQS encrypts it; the check accepts KMS keys only."})
 
-    def _by_name(self, queue_name: str) -> sqs.IQueue:
+    def _by_name(self, name: str) -> sqs.IQueue:
         """Refers to the work queue by name, since the two queues refer to each other."""
-        arn = Arn.format(ArnComponents(service="sqs", resource=queue_name), Stack.of(self))
+        arn = Arn.format(ArnComponents(service="sqs", resource=name), Stack.of(self))
         return sqs.Queue.from_queue_arn(self, "WorkByName", arn)
 
 

@@ -14,7 +14,6 @@ from webhook_inbox_cdk.processor import Placement
 from tests.infra.conftest import INBOX, write_functions
 from tests.infra.template import Template, named
 from webhook_inbox.domain.errors import ConfigurationError
-from webhook_inbox.domain.manifest import METADATA, Manifest
 
 # A changed id replaces the resource: another address to register at every provider, an empty
 # table, secrets to set again. Change the construct tree if you must; never these.
@@ -51,7 +50,7 @@ def test_ids_of_what_must_not_be_replaced_stay(dev: Template, prod: Template) ->
 
 
 def test_the_template_has_the_manifest_for_the_command_line(dev: Template) -> None:
-    found = Manifest.from_data(json.loads(dev.body["Metadata"][METADATA]))
+    found = dev.manifest
     assert found.stage == "dev"
     assert found.sources.keys() >= {"github"}
     assert found.handlers

@@ -1,9 +1,12 @@
 """The lanes of serial handlers: FIFO from the queue to its dead letters, and nothing else is."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.infra.conftest import Synthesize, write_functions
 from tests.infra.template import Template, named
+from webhook_inbox.adapters.environment import IngestEnvironment
 from webhook_inbox.queue.outcomes import RunOutcome
 
 QUEUE = "AWS::SQS::Queue"
@@ -68,6 +71,17 @@ def test_its_queue_and_its_dead_letters_are_fifo(template: Template, lane: str) 
         assert "ContentBasedDeduplication" not in queue
         assert queue["MessageRetentionPeriod"] == 14 * DAY
     assert template.one(QUEUE, f"Lane{lane}Work")["QueueName"].endswith(".fifo")
+
+
+def test_the_urls_that_functions_derive_are_the_queues(template: Template) -> None:
+    """One lane's name has a character that queues do not take; two lanes are FIFO."""
+    variables = template.function("ingest")["Environment"]["Variables"]
+    read = IngestEnvironment.read({key: named(value) for key, value in variables.items()})
+    urls = replace(read, queue_url="https://sqs/1/any").queue_urls(template.manifest)
+    queues = template.all(QUEUE).values()
+    names = {queue["QueueName"] for queue in queues if "QueueName" in queue}
+    assert set(urls.values()) == {f"https://sqs/1/{name}" for name in names}
+    assert len(urls) == 4
 
 
 @pytest.mark.parametrize("lane", LANES)
