@@ -103,7 +103,8 @@ def test_no_code_names_a_partition_but_this() -> None:
         path.name
         for part in parts
         for path in (top / part).rglob("*.py")
-        if word.search(path.read_text())
+        for line in path.read_text().splitlines()
+        if word.search(line) and not line.startswith("#")
     }
     assert found == {
         "alarms.py",  # service principals

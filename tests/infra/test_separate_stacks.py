@@ -18,12 +18,14 @@ from webhook_inbox.domain.errors import ConfigurationError
 # Two stages, and two stacks of one stage, in one app: their names as CloudFormation has them.
 STACKS = {"WebhookInbox-dev": "dev", "WebhookInbox-prod": "prod", "Shop-prod": "prod"}
 PEOPLE = '[alarms]\nnotify = ["mailto:team@a.example"]\n'
-# Names within a role or an API, an API's display name, and an alarm's metric, which has a test.
+# Names within a role or an API, an API's display name, an alarm's metric, which has a test, and
+# secrets.
 SHARED = {
     "AWS::ApiGatewayV2::Api",
     "AWS::ApiGatewayV2::Stage",
     "AWS::CloudWatch::Alarm",
     "AWS::IAM::Policy",
+    "AWS::SecretsManager::Secret",
 }
 PAIRS = list(combinations(STACKS, 2))
 
