@@ -10,8 +10,8 @@ from typing import Final
 
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
+from webhook_inbox_cdk import regions
 from webhook_inbox_cdk.bucket import HASHED
 from webhook_inbox_cdk.function import InboxFunction, Shape
 from webhook_inbox_cdk.queue import VISIBILITY_TIMEOUT, Lane
@@ -87,6 +87,9 @@ class Processor(InboxFunction):
     ) -> None:
         placement.check()
         super().__init__(scope, construct_id, _shape(resources, lane, placement))
+        # A waiting run sends copies to this function's own queue, more than 16 in a row. Lambda
+        # would detect a recursive loop and drop the event.
+        regions.allow_loops(self)
         if placement.vpc is not None:
             self.allow_network_interfaces()
         self._grant(resources, lane)
@@ -150,9 +153,6 @@ def _shape(resources: Resources, lane: Lane, placement: Placement) -> Shape:
         memory=512,
         environment=environment.variables(),
         extra={
-            # A waiting run sends copies to this function's own queue, more than 16 in a row. Lambda
-            # would detect a recursive loop and drop the event.
-            "recursive_loop": lambda_.RecursiveLoop.ALLOW,
             "reserved_concurrent_executions": placement.reserved_concurrency,
             "vpc": placement.vpc,
             "vpc_subnets": placement.vpc_subnets,

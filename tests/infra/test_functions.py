@@ -210,7 +210,6 @@ def test_functions_run_python_3_13_on_arm64_and_log_json(dev: Template, name: st
     assert function["Runtime"] == "python3.13"
     assert function["Architectures"] == ["arm64"]
     assert function["Handler"] == f"{name}.lambda_function.lambda_handler"
-    assert function["LoggingConfig"]["LogFormat"] == "JSON"
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -229,7 +228,7 @@ def test_functions_end_in_time(dev: Template, name: str, timeout: int) -> None:
 def test_only_processors_may_send_to_what_feeds_them(dev: Template) -> None:
     looping = {
         name: function["RecursiveLoop"]
-        for name, function in dev.all("AWS::Lambda::Function").items()
+        for name, function in dev.deployed("eu-west-1").all("AWS::Lambda::Function").items()
         if "RecursiveLoop" in function
     }
     assert set(looping.values()) == {"Allow"}

@@ -121,10 +121,13 @@ def test_a_foreign_app_embeds_the_inbox_beside_its_own(props: InboxProps, tmp_pa
 
 
 def test_warnings_are_annotations_that_the_cdk_prints(props: InboxProps, tmp_path: Path) -> None:
-    functions = write_functions(tmp_path, inbox=f'{INBOX}[sources.mail]\nprovider = "sendgrid"\n')
+    inbox = f'{INBOX}[sources.mail]\nprovider = "sendgrid"\n'
+    functions = write_functions(tmp_path, inbox=inbox)
     stack = Stack(App(outdir=str(tmp_path / "out")), "Inbox")
-    inbox = WebhookInbox(stack, "Inbox", replace(props, functions=functions))
-    [warning] = [entry.data for entry in inbox.node.metadata if entry.type == "aws:cdk:warning"]
+    made = WebhookInbox(stack, "Inbox", replace(props, functions=functions))
+    found = [entry.data for entry in made.node.metadata if entry.type == "aws:cdk:warning"]
+    alarms, warning = found
+    assert "inbox.toml [alarms]: no address receives the alarms of the stage dev" in alarms
     assert "inbox.toml [sources.mail]: no handler takes its events" in warning
 
 
