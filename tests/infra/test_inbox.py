@@ -95,6 +95,17 @@ def test_sources_that_differ_by_dashes_only_are_refused(tmp_path: Path, props: I
         WebhookInbox(Stack(app, "Dashes"), "Inbox", replace(props, functions=functions))
 
 
+def test_the_stack_of_prod_is_protected_against_deletion(props: InboxProps, tmp_path: Path) -> None:
+    """The CDK command line applies what the assembly's manifest has."""
+    app = App(outdir=str(tmp_path))
+    for stage in ("prod", "dev"):
+        WebhookInbox(Stack(app, stage), "Inbox", replace(props, stage=stage))
+    manifest = json.loads(Path(app.synth().directory, "manifest.json").read_text())
+    properties = {name: each["properties"] for name, each in manifest["artifacts"].items()}
+    assert properties["prod"]["terminationProtection"] is True
+    assert not properties["dev"].get("terminationProtection")
+
+
 def test_stages_have_the_same_resources(dev: Template, prod: Template) -> None:
     assert dev.ids == prod.ids
 

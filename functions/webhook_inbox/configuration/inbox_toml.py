@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from webhook_inbox import providers
 from webhook_inbox.configuration.caller_source import ApiKeySource, BasicSource, JwtSource
 from webhook_inbox.configuration.destination import Destination
-from webhook_inbox.configuration.document import InboxDocument, Source, Throttle
+from webhook_inbox.configuration.document import Domain, InboxDocument, Source, Throttle
 from webhook_inbox.configuration.error_messages import line
 from webhook_inbox.configuration.hmac_source import DeclaredSource
 from webhook_inbox.configuration.table import ConfigTable
@@ -42,6 +42,15 @@ class AlarmSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class DomainSpec:
+    """The custom domain: its host name, its certificate's ARN, its Route 53 zone's id or ""."""
+
+    name: str
+    certificate: str
+    hosted_zone: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ThrottleSpec:
     """The limit of one route: requests per second, and how many at once before it applies."""
 
@@ -58,6 +67,7 @@ class Configuration:
         destinations: the destinations by name.
         secrets: the names of all secrets.
         alarms: the recipients of alarms.
+        domain: the custom domain, if any.
         throttle: the limit of completions, and of each source without its own.
         throttles: the limit of each source.
         allowed: the `allow` list of each source and destination, by table (`sources.NAME`).
@@ -75,6 +85,7 @@ class Configuration:
     allowed: Mapping[str, Sequence[str]] = field(default_factory=dict)
     allow_imports: tuple[str, ...] = ()
     stages: tuple[str, ...] = ()
+    domain: DomainSpec | None = None
 
 
 def load(path: Path, *, stage: str) -> Configuration:
@@ -175,6 +186,7 @@ def _configuration(document: dict[str, Any]) -> Configuration:
         destinations={name: table.spec(name) for name, table in inbox.destinations.items()},
         secrets=tuple(sorted({*verifying, *calling, *inbox.handler_secrets})),
         alarms=AlarmSpec(tuple(inbox.alarms.notify), tuple(inbox.alarms.page)),
+        domain=_domain(inbox.domain),
         throttle=_throttle(inbox.throttle),
         throttles={name: _throttle(table) for name, table in throttles.items()},
         allow_imports=tuple(inbox.allow_imports),
@@ -183,6 +195,12 @@ def _configuration(document: dict[str, Any]) -> Configuration:
             **{f"destinations.{name}": table.allow for name, table in inbox.destinations.items()},
         },
     )
+
+
+def _domain(table: Domain | None) -> DomainSpec | None:
+    if table is None:
+        return None
+    return DomainSpec(table.name, table.certificate, table.hosted_zone or "")
 
 
 def _throttle(table: Throttle) -> ThrottleSpec:
