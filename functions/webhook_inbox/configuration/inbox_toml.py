@@ -134,7 +134,7 @@ def shown(path: Path) -> str:
 
 def _stage(shared: dict[str, Any], stage: str, overrides: dict[str, Any]) -> Configuration:
     try:
-        configuration = _configuration(_merged(shared, overrides))
+        configuration = _configuration(_merged(shared, overrides), local=stage == LOCAL)
     except ConfigurationError as error:
         if str(error) == _fault(shared):
             raise
@@ -172,9 +172,10 @@ def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return {**base, **over, **both}
 
 
-def _configuration(document: dict[str, Any]) -> Configuration:
+def _configuration(document: dict[str, Any], *, local: bool = False) -> Configuration:
     inbox = _validated(InboxDocument, document)
-    tables = {name: _source_table(name, table) for name, table in inbox.sources.items()}
+    domain = None if local or inbox.domain is None else _domain(inbox.domain)
+    tables = {name: _source_table(name, table, domain) for name, table in inbox.sources.items()}
     sources = {name: _source(name, *table) for name, table in tables.items()}
     throttles = {name: source.throttle or inbox.throttle for name, (source, _) in tables.items()}
     verifying = {spec.secret: spec.name for spec in sources.values()}
@@ -186,7 +187,7 @@ def _configuration(document: dict[str, Any]) -> Configuration:
         destinations={name: table.spec(name) for name, table in inbox.destinations.items()},
         secrets=tuple(sorted({*verifying, *calling, *inbox.handler_secrets})),
         alarms=AlarmSpec(tuple(inbox.alarms.notify), tuple(inbox.alarms.page)),
-        domain=_domain(inbox.domain),
+        domain=domain,
         throttle=_throttle(inbox.throttle),
         throttles={name: _throttle(table) for name, table in throttles.items()},
         allow_imports=tuple(inbox.allow_imports),
@@ -197,9 +198,7 @@ def _configuration(document: dict[str, Any]) -> Configuration:
     )
 
 
-def _domain(table: Domain | None) -> DomainSpec | None:
-    if table is None:
-        return None
+def _domain(table: Domain) -> DomainSpec:
     return DomainSpec(table.name, table.certificate, table.hosted_zone or "")
 
 
@@ -207,10 +206,18 @@ def _throttle(table: Throttle) -> ThrottleSpec:
     return ThrottleSpec(table.rate, table.burst)
 
 
-def _source_table(name: str, table: dict[str, Any]) -> tuple[Source, dict[str, Any]]:
-    """Returns a source's validated table, and the table with its other keys."""
+def _source_table(
+    name: str, table: dict[str, Any], domain: DomainSpec | None
+) -> tuple[Source, dict[str, Any]]:
+    """Returns a source's validated table, and the table with its other keys.
+
+    With a domain, a provider that may sign the URL gets the domain's, unless the table has one.
+    """
     table = _identified(name, table)
-    model = DECLARED.get(str(table.get("provider")), Source)
+    provider = str(table.get("provider"))
+    if domain is not None and "url" in providers.settings_of(provider):
+        table = {"url": f"https://{domain.name}/webhooks/{name}", **table}
+    model = DECLARED.get(provider, Source)
     return _validated(model, table, "sources", name), table
 
 
