@@ -15,6 +15,7 @@ from constructs import Construct
 from webhook_inbox_cdk import names
 from webhook_inbox_cdk.api import THROTTLED, THROTTLED_BY_ROUTE
 from webhook_inbox_cdk.queue import FIFO_REACH, Lane
+from webhook_inbox_cdk.waive import waive
 
 from webhook_inbox.domain.manifest import HandlerSpec
 from webhook_inbox.queue.outcomes import RunOutcome
@@ -330,6 +331,7 @@ def _topic(scope: Construct, addresses: Sequence[str]) -> sns.Topic:
     topic = sns.Topic(
         scope, "Topic", display_name=Stack.of(scope).stack_name[:DISPLAY_LIMIT], enforce_ssl=True
     )
+    waive(topic, {"CKV_AWS_26": "CloudWatch cannot publish with the account's default key."})
     # Any resource policy, even one with only a Deny, replaces the default policy that lets the
     # account's alarms publish.
     topic.add_to_resource_policy(

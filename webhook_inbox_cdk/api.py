@@ -11,6 +11,8 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 from webhook_inbox_cdk import names
+from webhook_inbox_cdk.function import CLOUDWATCH_KEY
+from webhook_inbox_cdk.waive import waive
 
 from webhook_inbox.configuration.inbox_toml import ThrottleSpec
 
@@ -74,6 +76,13 @@ class Api(Construct):
         limits = {source_route(source): limit for source, limit in sources.items()}
         limits |= {UNKNOWN: UNKNOWN_THROTTLE, COMPLETIONS: throttle}
         routes = self._routes(limits, ingest)
+        waive(
+            self.api,
+            {
+                "AwsSolutions-APIG4": "Providers cannot sign for IAM. Ingest verifies each"
+                " delivery's signature and each completion's token before it stores anything."
+            },
+        )
         self.stage = apigatewayv2.HttpStage(
             self, "Stage", http_api=self.api, stage_name="$default", auto_deploy=True
         )
@@ -85,6 +94,7 @@ class Api(Construct):
             retention=logs.RetentionDays.ONE_MONTH,
             removal_policy=RemovalPolicy.DESTROY,
         )
+        waive(self._access_log, {"CKV_AWS_158": CLOUDWATCH_KEY})
         resource = self.stage.node.default_child
         assert isinstance(resource, apigatewayv2.CfnStage)  # noqa: S101 - narrows the type
         resource.access_log_settings = apigatewayv2.CfnStage.AccessLogSettingsProperty(

@@ -13,9 +13,11 @@ from webhook_inbox.domain.similar_names import did_you_mean
 
 KEYS: Final = frozenset(
     {
+        "architecture",
         "functions",
         "local",
         "max_concurrency",
+        "python",
         "reserved_concurrency",
         "stack",
         "stage",
@@ -50,6 +52,11 @@ class Context:
         if not isinstance(value, str) or not Path(value).is_dir():
             _refuse(key, value, "is not a directory; give the one that has your inbox.toml")
         return Path(value)
+
+    def text(self, key: str) -> str:
+        """Returns a value as text, "" if absent; JSON's 3.13 is the text "3.13"."""
+        value = self._value(key)
+        return "" if value is None else str(value)
 
     def flag(self, key: str) -> bool:
         """Returns whether a value is true; absent, it is not."""

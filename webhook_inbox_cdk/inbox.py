@@ -21,6 +21,7 @@ from webhook_inbox_cdk.ledger import Ledger
 from webhook_inbox_cdk.maintenance import Reconciler, Replay
 from webhook_inbox_cdk.names import queue_prefix, stage_of
 from webhook_inbox_cdk.network import needs, vpc_from
+from webhook_inbox_cdk.platform import Platform
 from webhook_inbox_cdk.processor import DEFAULT_CONCURRENCY, Placement, Processor
 from webhook_inbox_cdk.queue import RECEIVES, SERIAL_RECEIVES, Lane
 from webhook_inbox_cdk.resources import Resources
@@ -34,6 +35,7 @@ from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import HOLD, LOCAL, METADATA, Manifest
 
 PROD: Final = "prod"
+DEFAULTS: Final = Platform()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,8 @@ class InboxProps:
         stage: distinguishes inboxes of one account; part of the secrets' names.
         build: the directory for bundles and wheels; by default `.build` beside `functions`.
         local: leaves third-party wheels out, for the local runtime.
+        python: the version of Python in Lambda, "3.13" or "3.12".
+        architecture: the functions' architecture, "arm64" or "x86_64".
         placement: the concurrency, network and rights of the processors.
     """
 
@@ -52,6 +56,8 @@ class InboxProps:
     stage: str = "dev"
     build: Path | None = None
     local: bool = False
+    python: str = DEFAULTS.python
+    architecture: str = DEFAULTS.architecture
     placement: Placement = field(default_factory=Placement)
 
     @classmethod
@@ -61,10 +67,10 @@ class InboxProps:
         """Returns the settings that `cdk.json` or `cdk -c` gives to a stack.
 
         Context: `stage` (default "dev"); `functions`, another directory than the given one;
-        `local`, no wheels in the bundles (implied by the stage "local"); `max_concurrency`;
-        `reserved_concurrency`; and `vpc`, an object with `id`, `availability_zones` and
-        `private_subnet_ids`, so that synthesis needs no lookup, and with `gateway_endpoints`, the
-        ids of route tables that get endpoints for DynamoDB and S3.
+        `local`, no wheels in the bundles (implied by the stage "local"); `python`;
+        `architecture`; `max_concurrency`; `reserved_concurrency`; and `vpc`, an object with `id`,
+        `availability_zones` and `private_subnet_ids`, so that synthesis needs no lookup, and with
+        `gateway_endpoints`, the ids of route tables that get endpoints for DynamoDB and S3.
 
         Args:
             stack: reads the context, and holds the network.
@@ -81,6 +87,8 @@ class InboxProps:
             functions=context.directory("functions") or functions,
             stage=stage,
             local=stage == LOCAL or context.flag("local"),
+            python=context.text("python") or DEFAULTS.python,
+            architecture=context.text("architecture") or DEFAULTS.architecture,
             placement=Placement(
                 max_concurrency=DEFAULT_CONCURRENCY if many is None else many,
                 reserved_concurrency=context.number("reserved_concurrency"),
@@ -134,6 +142,7 @@ class WebhookInbox(Construct):
                 "QueueUrls": json.dumps(resources.queue_urls),
                 "DlqUrls": json.dumps(resources.dlq_urls),
                 "SecretPrefix": resources.secrets.prefix,
+                "GeneratedKeys": json.dumps(resources.secrets.token_key),
                 "IngestFunctionName": ingest.function_name,
                 "ProcessorFunctionNames": json.dumps(
                     {lane: function.function_name for lane, function in self.processors.items()}
@@ -187,14 +196,18 @@ class WebhookInbox(Construct):
             secrets=Secrets(
                 self,
                 "Secrets",
-                stage=props.stage,
-                names=self.manifest.secrets,
                 hashes_tokens=any(
                     providers.load(spec).bears_tokens for spec in self.manifest.sources.values()
                 ),
             ),
             manifest=self.manifest,
-            workshop=Workshop(props.functions, self.manifest, build, wheels=not props.local),
+            workshop=Workshop(
+                props.functions,
+                self.manifest,
+                build,
+                wheels=not props.local,
+                platform=Platform(props.python, props.architecture),
+            ),
         )
 
     def _alarms(self, recipients: inbox_toml.AlarmSpec, resources: Resources) -> Alarms:

@@ -12,12 +12,14 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
+from webhook_inbox_cdk.bucket import HASHED
 from webhook_inbox_cdk.function import InboxFunction, Shape
 from webhook_inbox_cdk.queue import VISIBILITY_TIMEOUT, Lane
 from webhook_inbox_cdk.resources import Resources
 
 from webhook_inbox.adapters.environment import ProcessorEnvironment
 from webhook_inbox.domain.errors import ConfigurationError
+from webhook_inbox.domain.secret_document import HANDLERS
 
 TIMEOUT = VISIBILITY_TIMEOUT // 6
 DEFAULT_CONCURRENCY: Final = 5
@@ -114,18 +116,17 @@ class Processor(InboxFunction):
             "sqs:SendMessage",
             on=[lane.work.queue_arn],
         )
-        self.allow("s3:GetObject", on=[resources.bodies.objects])
+        self.allow("s3:GetObject", on=[resources.bodies.objects], pattern=HASHED)
         if any(h.order and h.lane == lane.name for h in resources.manifest.handlers.values()):
             # The waiting runs of an ordering key.
             self.allow("dynamodb:DeleteItem", "dynamodb:PutItem", on=[resources.table])
         if resources.manifest.splits(lane.name):
             self.allow("dynamodb:PutItem", on=[resources.table])
             self.allow("sqs:SendMessage", on=resources.work_queues)
-            self.allow("s3:PutObject", on=[resources.bodies.objects])
+            self.allow("s3:PutObject", on=[resources.bodies.objects], pattern=HASHED)
         # Without it S3 answers "access denied" for a missing body, which would be retried.
         self.allow("s3:ListBucket", on=[resources.bodies.bucket.bucket_arn])
-        own = frozenset(resources.manifest.secrets) - resources.source_secrets
-        secrets = [*resources.secrets.arns(own), resources.secrets.completion_key]
+        secrets = [resources.secrets.arn(HANDLERS), *resources.secrets.completion_key.values()]
         self.allow("secretsmanager:GetSecretValue", on=secrets)
 
 
@@ -136,7 +137,8 @@ def _shape(resources: Resources, lane: Lane, placement: Placement) -> Shape:
         bucket_name=resources.bodies.bucket.bucket_name,
         queue_url=resources.queue_url,
         queue_prefix=resources.queue_prefix,
-        secret_prefix=resources.secrets.prefix,
+        secret_document=resources.secrets.document(HANDLERS),
+        generated_keys=resources.secrets.completion_key,
         lane=lane.name,
         max_receive_count=lane.max_receive_count,
         code_version=bundle.version,

@@ -6,6 +6,7 @@ from aws_cdk import Arn, ArnComponents, Duration, RemovalPolicy, Stack
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 from webhook_inbox_cdk import names
+from webhook_inbox_cdk.waive import waive
 
 # Six times the function's timeout, as AWS recommends; longer than any lease (60 s and a margin).
 VISIBILITY_TIMEOUT: Final = 360
@@ -67,6 +68,8 @@ class Lane(Construct):
             ),
             **_ordered(fifo=fifo),
         )
+        for queue in (self.dead, self.work):
+            waive(queue, {"CKV_AWS_27": "SSE-SQS encrypts it; the check accepts KMS keys only."})
 
     def _by_name(self, name: str) -> sqs.IQueue:
         """Refers to the work queue by name, since the two queues refer to each other."""

@@ -137,7 +137,7 @@ def test_replay_finds_changes_and_sends_runs_and_clears_dead_copies(dev: Templat
     assert rights(dev, "replay") == {
         "logs": LOGS,
         "table": {*ROWS, "dynamodb:BatchGetItem", "dynamodb:PutItem"},
-        "table/index/*": {"dynamodb:Query"},
+        "table/index/by_due": {"dynamodb:Query"},
         "work": {"sqs:SendMessage"},
         "slow work": {"sqs:SendMessage"},
         "dead": DEAD,
@@ -149,6 +149,7 @@ def test_reconciler_looks_at_the_backlog_and_keeps_no_audit(dev: Template) -> No
     assert rights(dev, "reconciler") == {
         **rights(dev, "replay"),
         "table": {*ROWS, "dynamodb:BatchGetItem"},
+        "table/index/by_received": {"dynamodb:Query"},
         "work": {"sqs:SendMessage", "sqs:GetQueueAttributes"},
         "slow work": {"sqs:SendMessage", "sqs:GetQueueAttributes"},
         "*": {"cloudwatch:GetMetricStatistics"},
