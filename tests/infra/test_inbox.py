@@ -12,7 +12,7 @@ from webhook_inbox_cdk.inbox import InboxProps, WebhookInbox
 from webhook_inbox_cdk.processor import Placement
 
 from tests.infra.conftest import INBOX, write_functions
-from tests.infra.template import Template, named
+from tests.infra.template import KEPT_ONCE_DEPLOYED, Template, named
 from webhook_inbox.domain.errors import ConfigurationError
 
 # A changed id replaces the resource: another address to register at every provider, an empty
@@ -54,6 +54,23 @@ def test_the_template_has_the_manifest_for_the_command_line(dev: Template) -> No
     assert found.stage == "dev"
     assert found.sources.keys() >= {"github"}
     assert found.handlers
+
+
+def test_what_the_docs_import_makes_a_template_of_its_own(prod: Template) -> None:
+    """`cdk import` sends these resources alone, each with what keeps it."""
+    page = (Path(__file__).parents[2] / "docs" / "deploy.md").read_text()
+    mapping = json.loads(page.partition("```json\n")[2].partition("```")[0])
+    assert {name: list(keys) for name, keys in mapping.items()} == {
+        "InboxLedgerTable21E94605": ["TableName"],
+        "InboxBodiesBucket7F744A95": ["BucketName"],
+        "InboxApiHttp889206E3": ["ApiId"],
+    }
+    for name in mapping:
+        resource = prod.body["Resources"][name]
+        assert resource["DeletionPolicy"] in KEPT_ONCE_DEPLOYED
+        text = json.dumps(resource)
+        assert "Fn::GetAtt" not in text
+        assert not [other for other in prod.ids if f'"Ref": "{other}"' in text]
 
 
 def test_everything_retained_is_known(dev: Template) -> None:
