@@ -175,10 +175,21 @@ def test_a_number_that_is_none_is_refused(tmp_path: Path) -> None:
 
 def test_context_sets_the_processors_up(tmp_path: Path) -> None:
     vpc = {"id": "vpc-1", "availability_zones": ["a", "b"], "private_subnet_ids": ["s-a", "s-b"]}
-    context = {"stage": "local", "max_concurrency": "4", "reserved_concurrency": "5", "vpc": vpc}
+    vpc["gateway_endpoints"] = ["rtb-1", "rtb-2"]
+    numbers = {"max_concurrency": "4", "reserved_concurrency": "5"}
+    context = {"stage": "prod", "local": "true", **numbers, "vpc": json.dumps(vpc)}
     app = App(outdir=str(tmp_path), context=context)
-    InboxStack(app)
-    template = Template.of(Path(app.synth().directory), "WebhookInbox-local")
+    stack = InboxStack(app)
+    assembly = app.synth()
+    template = Template.of(Path(assembly.directory), "WebhookInbox-prod")
+    endpoints = template.all("AWS::EC2::VPCEndpoint").values()
+    assert [named(each["ServiceName"]) for each in endpoints] == [
+        "com.amazonaws.${AWS::Region}.dynamodb",
+        "com.amazonaws.${AWS::Region}.s3",
+    ]
+    assert all(each["RouteTableIds"] == ["rtb-1", "rtb-2"] for each in endpoints)
+    notes = [entry.data for entry in stack.inbox.node.metadata if entry.type == "aws:cdk:info"]
+    assert any("the processors run in a VPC" in note for note in notes)
     function = template.function("processor")
     assert function["ReservedConcurrentExecutions"] == 5
     assert function["VpcConfig"]["SubnetIds"] == ["s-a", "s-b"]

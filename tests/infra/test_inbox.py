@@ -12,7 +12,7 @@ from webhook_inbox_cdk.inbox import InboxProps, WebhookInbox
 from webhook_inbox_cdk.processor import Placement
 
 from tests.infra.conftest import INBOX, write_functions
-from tests.infra.template import Template, named
+from tests.infra.template import KEPT_ONCE_DEPLOYED, Template, named
 from webhook_inbox.domain.errors import ConfigurationError
 
 # A changed id replaces the resource: another address to register at every provider, an empty
@@ -57,6 +57,23 @@ def test_the_template_has_the_manifest_for_the_command_line(dev: Template) -> No
     assert found.handlers
 
 
+def test_what_the_docs_import_makes_a_template_of_its_own(prod: Template) -> None:
+    """`cdk import` sends these resources alone, each with what keeps it."""
+    page = (Path(__file__).parents[2] / "docs" / "deploy.md").read_text()
+    mapping = json.loads(page.partition("```json\n")[2].partition("```")[0])
+    assert {name: list(keys) for name, keys in mapping.items()} == {
+        "InboxLedgerTable21E94605": ["TableName"],
+        "InboxBodiesBucket7F744A95": ["BucketName"],
+        "InboxApiHttp889206E3": ["ApiId"],
+    }
+    for name in mapping:
+        resource = prod.body["Resources"][name]
+        assert resource["DeletionPolicy"] in KEPT_ONCE_DEPLOYED
+        text = json.dumps(resource)
+        assert "Fn::GetAtt" not in text
+        assert not [other for other in prod.ids if f'"Ref": "{other}"' in text]
+
+
 def test_everything_retained_is_known(dev: Template) -> None:
     retained = {
         dev.ids[name]
@@ -93,6 +110,17 @@ def test_sources_that_differ_by_dashes_only_are_refused(tmp_path: Path, props: I
     app = App(outdir=str(tmp_path / "out"))
     with pytest.raises(ConfigurationError, match="'a1b' differs from another source"):
         WebhookInbox(Stack(app, "Dashes"), "Inbox", replace(props, functions=functions))
+
+
+def test_the_stack_of_prod_is_protected_against_deletion(props: InboxProps, tmp_path: Path) -> None:
+    """The CDK command line applies what the assembly's manifest has."""
+    app = App(outdir=str(tmp_path))
+    for stage in ("prod", "dev"):
+        WebhookInbox(Stack(app, stage), "Inbox", replace(props, stage=stage))
+    manifest = json.loads(Path(app.synth().directory, "manifest.json").read_text())
+    properties = {name: each["properties"] for name, each in manifest["artifacts"].items()}
+    assert properties["prod"]["terminationProtection"] is True
+    assert not properties["dev"].get("terminationProtection")
 
 
 def test_stages_have_the_same_resources(dev: Template, prod: Template) -> None:
