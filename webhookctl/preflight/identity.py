@@ -22,9 +22,19 @@ class Identity(NamedTuple):
     arn: str
 
 
+# https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html
+ROOT: Final = (
+    "use an administrator of IAM Identity Center or an IAM user with `AdministratorAccess`: the"
+    " root user cannot assume the CDK's roles"
+)
+
+
 def credentials(found: Account, caller: Identity) -> Result:
-    """Returns the result for the caller that STS names."""
-    return Result.judged("credentials", f"account {caller.account}, {caller.arn}, {_from(found)}")
+    """Returns the result for the caller that STS names; a warning for the root user."""
+    figure = f"account {caller.account}, {caller.arn}, {_from(found)}"
+    return Result.judged(
+        "credentials", figure, warning=ROOT if caller.arn.endswith(":root") else ""
+    )
 
 
 def _from(found: Account) -> str:

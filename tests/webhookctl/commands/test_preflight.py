@@ -340,6 +340,12 @@ def test_credentials_that_do_not_work_end_the_checks(
     assert remedy in checks["credentials"]["remedy"]
 
 
+def test_the_root_user_is_a_warning(run: Run, account: Account) -> None:
+    arn = "arn:aws:iam::111122223333:root"
+    account.answers["GetCallerIdentity"] = {"Account": "111122223333", "Arn": arn}
+    assert run()["credentials"]["level"] == "warning"
+
+
 def test_sessions_of_aws_login_can_sign() -> None:
     assert EC is not None  # awscrt is installed
 
