@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Final
 
 import typer
@@ -13,12 +14,14 @@ from webhookctl.display.output import counted
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, takes_options
 from webhookctl.preflight.checks import identified, results
-from webhookctl.preflight.identity import of_cdk
+from webhookctl.preflight.identity import cdk_settings, of_cdk
 from webhookctl.preflight.plan import Plan
 from webhookctl.preflight.reader import Reader
 from webhookctl.preflight.result import Level, Result
 from webhookctl.target import LOCAL, VARIABLE
 
+# The name of a stack is this or the context value `stack`, a dash and the stage.
+PREFIX: Final = "WebhookInbox"
 LEVEL: Final = 9  # columns of a level and its gap
 Context = Annotated[
     list[str] | None,
@@ -26,7 +29,7 @@ Context = Annotated[
         "-c",
         "--context",
         metavar="KEY=VALUE",
-        help="A context value, as for `cdk deploy`; the stage is by default the stack's suffix.",
+        help="A context value, as for `cdk deploy`; the stage follows from the stack's name.",
     ),
 ]
 
@@ -41,7 +44,8 @@ def preflight(call: Invocation, *, context: Context = None) -> None:
     found, caller = identified(reader, account, of_cdk(root))
     _print(call, found)
     if caller.account:
-        plan = Plan.synthesized(root, stack, _context(stack, context or []))
+        call.output.note("Synthesizing the template.")
+        plan = Plan.synthesized(root, stack, _context(root, stack, context or []))
         for result in results(reader, plan, caller, account, call.clock.now()):
             _print(call, [result])
             found.append(result)
@@ -55,16 +59,18 @@ def _stack(call: Invocation) -> str:
     return named
 
 
-def _context(stack: str, given: Sequence[str]) -> dict[str, str]:
-    """Returns the context; without a stage, the suffix of the stack's name: `WebhookInbox-prod`."""
+def _context(root: Path, stack: str, given: Sequence[str]) -> dict[str, str]:
+    """Returns the context; without a stage, the one that the stack's name ends with."""
     values = {}
     for each in given:
         key, separator, value = each.partition("=")
         if not separator:
             raise typer.BadParameter(f"{each!r} is not KEY=VALUE, as in `-c stage=prod`")
         values[key] = value
-    _, separator, stage = stack.partition("-")
-    return {"stage": stage, **values} if separator else values
+    settings = cdk_settings(root / "cdk.json").get("context") or {}
+    prefix = f"{values.get('stack') or settings.get('stack') or PREFIX}-"
+    stage = stack.removeprefix(prefix) if stack.startswith(prefix) else stack.rpartition("-")[2]
+    return {"stage": stage, **values}
 
 
 def _print(call: Invocation, found: Sequence[Result]) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 
 from webhookctl.account import Account
-from webhookctl.preflight import bootstrap, concurrency, identity, names, quotas
+from webhookctl.preflight import bootstrap, concurrency, identity, names, quotas, secrets
 from webhookctl.preflight.identity import Identity
 from webhookctl.preflight.plan import Plan
 from webhookctl.preflight.reader import Reader, Unread
@@ -40,6 +40,7 @@ def _checks(
         "deleted queues",
         lambda: names.recently_deleted(plan, names.read_deletions(reader), now),
     )
+    yield secrets.CHECK, lambda: secrets.judge(plan, secrets.read(reader, plan))
     yield from _limits(reader, plan)
 
 
@@ -59,7 +60,7 @@ def _limits(reader: Reader, plan: Plan) -> Iterator[Check]:
         lambda: quotas.apis(plan, reader.deployed(plan.stack), quotas.count_apis(reader)),
     )
     yield "alarms", lambda: quotas.alarms(plan)
-    yield "secrets", lambda: quotas.secrets(plan)
+    yield "secrets of the region", lambda: quotas.secrets(plan)
     yield "log resource policies", lambda: quotas.log_policies(quotas.read_policies(reader))
 
 

@@ -93,7 +93,7 @@ def of_cdk(root: Path, environment: Mapping[str, str] = os.environ) -> Account:
     """Returns the account that the CDK CLI uses in this directory without options."""
     given = {}
     for name in ("profile", "region"):
-        settings = (_settings(root / "cdk.json"), _settings(USER_SETTINGS.expanduser()))
+        settings = (cdk_settings(root / "cdk.json"), cdk_settings(USER_SETTINGS.expanduser()))
         files = (each[name] for each in settings if each.get(name))
         given[name] = environment.get(f"CDK_{name.upper()}") or next(files, None)
     found = resolve(given["profile"], given["region"], environment)
@@ -105,7 +105,8 @@ def of_cdk(root: Path, environment: Mapping[str, str] = os.environ) -> Account:
     )
 
 
-def _settings(file: Path) -> Mapping[str, Any]:
+def cdk_settings(file: Path) -> Mapping[str, Any]:
+    """Returns the settings of a cdk.json; none where it cannot be read."""
     try:
         read = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):

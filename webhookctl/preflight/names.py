@@ -1,4 +1,4 @@
-"""Names that a deployment cannot take: the stack's, and those of its queues, logs and secrets."""
+"""Names that a deployment cannot take: the stack's, and those of its queues and log groups."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
@@ -13,10 +13,8 @@ QUEUE_BLOCKED: Final = timedelta(seconds=60)
 STABLE: Final = frozenset(
     {"CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "IMPORT_COMPLETE"}
 )
-# Type of a resource, the property with its name, and the word for it.
 QUEUE: Final = "AWS::SQS::Queue"
 LOG_GROUP: Final = "AWS::Logs::LogGroup"
-SECRET: Final = "AWS::SecretsManager::Secret"  # noqa: S105 - a type of resource
 
 
 class Holder(NamedTuple):
@@ -27,14 +25,12 @@ class Holder(NamedTuple):
         name: its name.
         owner: the stack that it belongs to; empty without one.
         remove: the command that deletes it.
-        deleted: whether it is scheduled for deletion.
     """
 
     kind: str
     name: str
     owner: str
     remove: str
-    deleted: bool = False
 
 
 def stack(plan: Plan, found: Mapping[str, Any] | None) -> Result:
@@ -85,13 +81,10 @@ def _fixed(plan: Plan) -> list[str]:
     return [
         *template.names(QUEUE, "QueueName"),
         *template.names(LOG_GROUP, "LogGroupName"),
-        *template.names(SECRET, "Name"),
     ]
 
 
 def _told(holder: Holder) -> str:
-    if holder.deleted:
-        return f"{holder.kind} {holder.name} is scheduled for deletion"
     where = f"belongs to the stack {holder.owner}" if holder.owner else "belongs to no stack"
     return f"{holder.kind} {holder.name} {where}"
 
@@ -132,7 +125,7 @@ def read_deletions(reader: Reader) -> list[Mapping[str, Any]]:
 
 def read_holders(reader: Reader, plan: Plan) -> list[Holder]:
     """Returns the existing resources that have names of the template."""
-    return [*_queues(reader, plan), *_log_groups(reader, plan), *_secrets(reader, plan)]
+    return [*_queues(reader, plan), *_log_groups(reader, plan)]
 
 
 def _queues(reader: Reader, plan: Plan) -> Iterator[Holder]:
@@ -151,23 +144,6 @@ def _log_groups(reader: Reader, plan: Plan) -> Iterator[Holder]:
         if any(each["logGroupName"] == name for each in found["logGroups"]):
             remove = f"aws logs delete-log-group --log-group-name {name}"
             yield Holder("log group", name, _owner(reader, name), remove)
-
-
-def _secrets(reader: Reader, plan: Plan) -> Iterator[Holder]:
-    for name in plan.template.names(SECRET, "Name"):
-        found = reader.call(
-            "secretsmanager",
-            "describe_secret",
-            expected=("ResourceNotFoundException",),
-            SecretId=name,
-        )
-        if found:
-            remove = (
-                f"aws secretsmanager delete-secret --secret-id {name}"
-                " --force-delete-without-recovery"
-            )
-            deleted = "DeletedDate" in found
-            yield Holder("secret", name, _owner(reader, found["ARN"]), remove, deleted)
 
 
 def _owner(reader: Reader, physical_id: str) -> str:

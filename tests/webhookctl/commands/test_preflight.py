@@ -14,9 +14,15 @@ from botocore.exceptions import ClientError, MissingDependencyException
 from botocore.validate import validate_parameters
 
 from tests.webhookctl.commands.stage import Cli, Inbox, client
+from webhook_inbox.domain.manifest import METADATA, Manifest, SourceSpec
 from webhookctl.preflight.reader import PAGES
 
 STACK = "WebhookInbox-dev"
+MANIFEST = Manifest(
+    stage="dev",
+    sources={name: SourceSpec(name, name, name) for name in ("github", "stripe")},
+    secrets=("crm", "github", "stripe"),
+)
 APP = """
 import json, os
 from pathlib import Path
@@ -34,7 +40,7 @@ out = Path(os.environ["CDK_OUTDIR"])
     "Inbox.assets": {"type": "cdk:asset-manifest", "properties": {"file": "Inbox.assets.json"}},
     "Inbox": {"type": "aws:cloudformation:stack", "dependencies": ["Inbox.assets"], "properties": {
         "templateFile": "Inbox.template.json",
-        "stackName": "WebhookInbox-" + context["stage"] + context.get("suffix", ""),
+        "stackName": context.get("stack", "WebhookInbox") + "-" + context["stage"],
         "requiresBootstrapStackVersion": 6,
         "bootstrapStackVersionSsmParameter": "/cdk-bootstrap/hnb659fds/version",
     }},
@@ -62,13 +68,12 @@ def template(*, workers: int = 2, reserved: int | None = None, routes: int = 1) 
             "Properties": {"QueueName": "webhook-inbox-dev-default"},
         },
         "Logs": {"Type": "AWS::Logs::LogGroup", "Properties": {"LogGroupName": "/inbox/dev"}},
-        "Key": {"Type": "AWS::SecretsManager::Secret", "Properties": {"Name": "inbox/dev/key"}},
         "Api": {"Type": "AWS::ApiGatewayV2::Api"},
         "Alarm": {"Type": "AWS::CloudWatch::Alarm"},
     }
     for number in range(routes):
         resources[f"Route{number}"] = {"Type": "AWS::ApiGatewayV2::Route"}
-    return {"Resources": resources}
+    return {"Resources": resources, "Metadata": {METADATA: json.dumps(MANIFEST.to_data())}}
 
 
 def settings(*, total: int = 10, unreserved: int | None = None, used: int = 0) -> dict[str, Any]:
@@ -89,6 +94,11 @@ def described(status: str) -> dict[str, Any]:
     return {"Stacks": [stack]}
 
 
+def document_of(*names: str) -> dict[str, Any]:
+    """Returns Secrets Manager's answer for a document."""
+    return {"SecretString": json.dumps(dict.fromkeys(names, "only a test"))}
+
+
 class Account:
     """Answers by operation; a text is the code of an error, a function takes the request."""
 
@@ -106,7 +116,8 @@ class Account:
             "ListStacks": {"StackSummaries": []},
             "GetQueueUrl": "AWS.SimpleQueueService.NonExistentQueue",
             "DescribeLogGroups": {"logGroups": [{"logGroupName": "/inbox/dev-other"}]},
-            "DescribeSecret": "ResourceNotFoundException",
+            "DescribeSecret": {"Name": "a document"},
+            "GetSecretValue": document_of("github", "stripe", "crm"),
             "GetAccountSettings": settings(),
             "GetServiceQuota": {"Quota": {"QuotaName": "Routes per API", "Value": 300.0}},
             "GetApis": {"Items": []},
@@ -485,12 +496,6 @@ TAKEN: dict[str, tuple[dict[str, Any], str, str]] = {
         "log group /inbox/dev",
         "`aws logs delete-log-group --log-group-name /inbox/dev`",
     ),
-    "DescribeSecret": (
-        {"ARN": "arn:aws:secretsmanager:us-east-1:111122223333:secret:inbox/dev/key-a1b2c3"},
-        "secret inbox/dev/key",
-        "`aws secretsmanager delete-secret --secret-id inbox/dev/key"
-        " --force-delete-without-recovery`",
-    ),
 }
 
 
@@ -508,12 +513,6 @@ def test_a_name_that_is_taken(run: Run, account: Account, operation: str) -> Non
     assert run()["names"]["level"] == "ok"
 
 
-def test_a_secret_that_waits_for_its_deletion_takes_its_name(run: Run, account: Account) -> None:
-    reply, figure, _ = TAKEN["DescribeSecret"]
-    account.answers["DescribeSecret"] = {**reply, "DeletedDate": datetime.now(UTC)}
-    assert run()["names"]["figure"] == f"{figure} is scheduled for deletion"
-
-
 @pytest.mark.parametrize(("seconds", "level"), [(59, "warning"), (60, "ok")])
 def test_queues_of_a_stack_that_was_just_deleted(
     run: Run, account: Account, inbox: Inbox, seconds: int, level: str
@@ -529,6 +528,33 @@ def test_queues_of_a_stack_that_was_just_deleted(
     assert run()["deleted queues"]["level"] == level
 
 
+# -- secrets
+
+
+def test_secrets_without_a_value_are_a_warning(run: Run, account: Account) -> None:
+    account.answers["GetSecretValue"] = document_of("github", "crm")
+    found = run()["secrets"]
+    assert (found["level"], found["figure"]) == ("warning", "2 of 3 set")
+    assert f"`webhookctl --stack {STACK} secrets set stripe`" in found["remedy"]
+    account.answers["DescribeSecret"] = "ResourceNotFoundException"
+    assert run()["secrets"]["figure"] == "0 of 3 set"
+
+
+def test_a_document_that_is_scheduled_for_deletion_fails(run: Run, account: Account) -> None:
+    account.answers["DescribeSecret"] = {"DeletedDate": datetime.now(UTC)}
+    found = run()["secrets"]
+    assert found["level"] == "failure"
+    assert f"restore-secret --secret-id webhook-inbox/{STACK}/sources`" in found["remedy"]
+
+
+def test_a_malformed_document_is_unknown_and_not_shown(run: Run, account: Account) -> None:
+    account.answers["GetSecretValue"] = {"SecretString": "whsec_hidden"}
+    found = run()["secrets"]
+    assert found["level"] == "unknown"
+    assert "is not JSON" in found["remedy"]
+    assert "hidden" not in str(found)
+
+
 # -- rights, and what is no account
 
 
@@ -541,6 +567,9 @@ RIGHTS = {
     "GetAccountSettings": ("lambda concurrency", "lambda:GetAccountSettings"),
     "GetApis": ("APIs of the region", "apigateway:GET"),
     "DescribeResourcePolicies": ("log resource policies", "logs:DescribeResourcePolicies"),
+    "DescribeLogGroups": ("names", "logs:DescribeLogGroups"),
+    "DescribeSecret": ("secrets", "secretsmanager:DescribeSecret"),
+    "GetSecretValue": ("secrets", "secretsmanager:GetSecretValue"),
 }
 
 
@@ -552,16 +581,27 @@ def test_a_check_without_its_right_is_unknown(run: Run, account: Account, operat
     assert (found["level"], found["remedy"]) == ("unknown", f"request the right {right}")
 
 
-def test_the_stage_is_the_suffix_of_the_stacks_name(
-    cli: Cli, account: Account, project: Path
+@pytest.mark.parametrize(
+    ("stack", "options"),
+    [
+        ("WebhookInbox-prod", ()),
+        ("WebhookInbox-eu-prod", ()),
+        ("WebhookInbox-eu-prod", ("-c", "stage=eu-prod")),
+        ("My-Shop-eu-prod", ("-c", "stack=My-Shop")),
+    ],
+)
+def test_the_stage_is_what_the_stacks_name_ends_with(
+    cli: Cli, account: Account, project: Path, quick: None, stack: str, options: tuple[str, ...]
 ) -> None:
-    assert cli("--stack", "WebhookInbox-prod", "preflight").code == 0
+    assert cli("--stack", stack, "preflight", *options).code == 0
+
+
+def test_a_stack_that_the_app_does_not_have_is_an_error(
+    cli: Cli, account: Account, project: Path, quick: None
+) -> None:
     shown = cli("--stack", "WebhookInbox-prod", "preflight", "-c", "stage=dev")
     assert "app.py synthesizes WebhookInbox-dev, and not WebhookInbox-prod" in shown.err
-    assert (
-        cli("--stack", "WebhookInbox-dev-b", "preflight", "-c", "stage=dev", "-c", "suffix=-b").code
-        == 0
-    )
+    assert cli("--stack", STACK, "preflight", "-c", "stage").code == 2
 
 
 @pytest.mark.parametrize("options", [(), ("--local",)])
