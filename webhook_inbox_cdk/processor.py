@@ -22,7 +22,9 @@ from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.secret_document import HANDLERS
 
 TIMEOUT = VISIBILITY_TIMEOUT // 6
-DEFAULT_CONCURRENCY: Final = 5
+# The least that SQS takes. In a new account all functions share 10 executions: two stages with one
+# lane each, their reconcilers and replays leave 2 to ingest; with 5 workers they would leave none.
+DEFAULT_CONCURRENCY: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +33,8 @@ class Placement:
 
     Attributes:
         max_concurrency: concurrent handlers of each lane, 2-1000. All functions of an account
-            share its concurrent executions (10 in a new account, 1000 in others). The default is
-            low, so that a backlog leaves some to ingest.
+            share its concurrent executions (10 in a new account, 1000 in others), and `webhookctl
+            preflight` compares. The default is the least, so that a backlog leaves some to ingest.
         reserved_concurrency: concurrent executions reserved for each lane, also its upper limit;
             at least `max_concurrency`.
         vpc: the network to run in, for handlers that reach private systems.

@@ -14,11 +14,7 @@ from pydantic import ValidationError
 
 from webhook_inbox import providers
 from webhook_inbox.configuration.caller_source import ApiKeySource, BasicSource, JwtSource
-<<<<<<< HEAD
-from webhook_inbox.configuration.document import Alarms, InboxDocument, Source, Throttle
-=======
-from webhook_inbox.configuration.document import Domain, InboxDocument, Source, Throttle
->>>>>>> wt-E
+from webhook_inbox.configuration.document import Alarms, Domain, InboxDocument, Source, Throttle
 from webhook_inbox.configuration.error_messages import line
 from webhook_inbox.configuration.hmac_source import DeclaredSource
 from webhook_inbox.configuration.table import ConfigTable
@@ -194,12 +190,8 @@ def _configuration(document: dict[str, Any], *, local: bool = False) -> Configur
         sources=sources,
         destinations={name: table.spec(name) for name, table in inbox.destinations.items()},
         secrets=tuple(sorted({*verifying, *calling, *inbox.handler_secrets})),
-<<<<<<< HEAD
         alarms=_alarms(inbox.alarms),
-=======
-        alarms=AlarmSpec(tuple(inbox.alarms.notify), tuple(inbox.alarms.page)),
         domain=domain,
->>>>>>> wt-E
         throttle=_throttle(inbox.throttle),
         throttles={name: _throttle(table) for name, table in throttles.items()},
         allow_imports=tuple(inbox.allow_imports),
@@ -210,14 +202,13 @@ def _configuration(document: dict[str, Any], *, local: bool = False) -> Configur
     )
 
 
-<<<<<<< HEAD
 def _alarms(table: Alarms) -> AlarmSpec:
     stated = bool(table.model_fields_set)
     return AlarmSpec(tuple(table.notify), tuple(table.page), stated=stated)
-=======
+
+
 def _domain(table: Domain) -> DomainSpec:
     return DomainSpec(table.name, table.certificate, table.hosted_zone or "")
->>>>>>> wt-E
 
 
 def _throttle(table: Throttle) -> ThrottleSpec:
