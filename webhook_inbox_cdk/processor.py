@@ -10,19 +10,21 @@ from typing import Final
 
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
+from webhook_inbox_cdk import regions
+from webhook_inbox_cdk.bucket import HASHED
 from webhook_inbox_cdk.function import InboxFunction, Shape
 from webhook_inbox_cdk.queue import VISIBILITY_TIMEOUT, Lane
 from webhook_inbox_cdk.resources import Resources
 
 from webhook_inbox.adapters.environment import ProcessorEnvironment
 from webhook_inbox.domain.errors import ConfigurationError
-from webhook_inbox.domain.manifest import SPLIT
 from webhook_inbox.domain.secret_document import HANDLERS
 
 TIMEOUT = VISIBILITY_TIMEOUT // 6
-DEFAULT_CONCURRENCY: Final = 5
+# The least that SQS takes. In a new account all functions share 10 executions: two stages with one
+# lane each, their reconcilers and replays leave 2 to ingest; with 5 workers they would leave none.
+DEFAULT_CONCURRENCY: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +33,8 @@ class Placement:
 
     Attributes:
         max_concurrency: concurrent handlers of each lane, 2-1000. All functions of an account
-            share its concurrent executions (10 in a new account, 1000 in others). The default is
-            low, so that a backlog leaves some to ingest.
+            share its concurrent executions (10 in a new account, 1000 in others), and `webhookctl
+            preflight` compares. The default is the least, so that a backlog leaves some to ingest.
         reserved_concurrency: concurrent executions reserved for each lane, also its upper limit;
             at least `max_concurrency`.
         vpc: the network to run in, for handlers that reach private systems.
@@ -87,6 +89,9 @@ class Processor(InboxFunction):
     ) -> None:
         placement.check()
         super().__init__(scope, construct_id, _shape(resources, lane, placement))
+        # A waiting run sends copies to this function's own queue, more than 16 in a row. Lambda
+        # would detect a recursive loop and drop the event.
+        regions.allow_loops(self)
         if placement.vpc is not None:
             self.allow_network_interfaces()
         self._grant(resources, lane)
@@ -116,32 +121,27 @@ class Processor(InboxFunction):
             "sqs:SendMessage",
             on=[lane.work.queue_arn],
         )
-        self.allow("s3:GetObject", on=[resources.bodies.objects])
+        self.allow("s3:GetObject", on=[resources.bodies.objects], pattern=HASHED)
         if any(h.order and h.lane == lane.name for h in resources.manifest.handlers.values()):
             # The waiting runs of an ordering key.
             self.allow("dynamodb:DeleteItem", "dynamodb:PutItem", on=[resources.table])
-        if _splits(resources, lane):
+        if resources.manifest.splits(lane.name):
             self.allow("dynamodb:PutItem", on=[resources.table])
             self.allow("sqs:SendMessage", on=resources.work_queues)
-            self.allow("s3:PutObject", on=[resources.bodies.objects])
+            self.allow("s3:PutObject", on=[resources.bodies.objects], pattern=HASHED)
         # Without it S3 answers "access denied" for a missing body, which would be retried.
         self.allow("s3:ListBucket", on=[resources.bodies.bucket.bucket_arn])
         secrets = [resources.secrets.arn(HANDLERS), *resources.secrets.completion_key.values()]
         self.allow("secretsmanager:GetSecretValue", on=secrets)
 
 
-def _splits(resources: Resources, lane: Lane) -> bool:
-    spec = resources.manifest.handlers.get(SPLIT)
-    return spec is not None and spec.lane == lane.name
-
-
 def _shape(resources: Resources, lane: Lane, placement: Placement) -> Shape:
     bundle = resources.workshop.make("processor")
-    own_queue = {lane.name: lane.work.queue_url}
     environment = ProcessorEnvironment(
         table_name=resources.ledger.table.table_name,
         bucket_name=resources.bodies.bucket.bucket_name,
-        queue_urls=resources.queue_urls if _splits(resources, lane) else own_queue,
+        queue_url=resources.queue_url,
+        queue_prefix=resources.queue_prefix,
         secret_document=resources.secrets.document(HANDLERS),
         generated_keys=resources.secrets.completion_key,
         lane=lane.name,
@@ -155,9 +155,6 @@ def _shape(resources: Resources, lane: Lane, placement: Placement) -> Shape:
         memory=512,
         environment=environment.variables(),
         extra={
-            # A waiting run sends copies to this function's own queue, more than 16 in a row. Lambda
-            # would detect a recursive loop and drop the event.
-            "recursive_loop": lambda_.RecursiveLoop.ALLOW,
             "reserved_concurrent_executions": placement.reserved_concurrency,
             "vpc": placement.vpc,
             "vpc_subnets": placement.vpc_subnets,

@@ -7,8 +7,10 @@ from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from webhook_inbox.domain.errors import ConfigurationError
+from webhook_inbox.domain.manifest import Manifest
+from webhook_inbox.domain.quotas import queue_name
 
-# Texts by name: URLs by lane, ARNs by key.
+# Texts by name: queue names by lane, ARNs by key.
 Texts = Mapping[str, str]
 
 
@@ -31,37 +33,70 @@ class _Environment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IngestEnvironment(_Environment):
+class _QueueEnvironment(_Environment):
+    """Finds the work queues; a URL per lane would exceed Lambda's 4 KB of variables.
+
+    `queue_url` is the URL of the default lane's work queue; the other URLs differ in their last
+    segment, the queue's name. `queue_prefix` begins the names of all work queues.
+    """
+
+    queue_url: str
+    queue_prefix: str
+
+    def queue_urls(self, manifest: Manifest) -> dict[str, str]:
+        """Returns the URLs of the work queues by lane."""
+        serial = manifest.serial_lanes
+        return {
+            lane: self._beside(queue_name(self.queue_prefix, lane, fifo=lane in serial))
+            for lane in manifest.lanes
+        }
+
+    def _beside(self, name: str) -> str:
+        return f"{self.queue_url.rpartition('/')[0]}/{name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestEnvironment(_QueueEnvironment):
     """Ingest: verify, store, send."""
 
     table_name: str
     bucket_name: str
-    queue_urls: Texts
     secret_document: str
     generated_keys: Texts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessorEnvironment(_Environment):
-    """One lane's processor; `queue_urls` has its own queue, or all queues if it splits batches."""
+class ProcessorEnvironment(_QueueEnvironment):
+    """One lane's processor; its role reaches other lanes' queues only if it splits batches."""
 
     table_name: str
     bucket_name: str
-    queue_urls: Texts
     secret_document: str
     generated_keys: Texts
     lane: str
     max_receive_count: int
     code_version: str
 
+    def reachable(self, manifest: Manifest) -> dict[str, str]:
+        """Returns the URL of its own queue, or of all work queues if it splits batches."""
+        urls = self.queue_urls(manifest)
+        return urls if manifest.splits(self.lane) else {self.lane: urls[self.lane]}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MaintenanceEnvironment(_Environment):
-    """Replay and reconciler: change runs, send them again, clear the DLQs."""
+class MaintenanceEnvironment(_QueueEnvironment):
+    """Replay and reconciler: change runs, send them again, clear the DLQs.
+
+    CloudFormation names the DLQs, so `dlq_names` has each lane's.
+    """
 
     table_name: str
-    queue_urls: Texts
-    dlq_urls: Texts
+    dlq_names: Texts
+
+    @property
+    def dlq_urls(self) -> dict[str, str]:
+        """The URLs of the DLQs by lane."""
+        return {lane: self._beside(name) for lane, name in self.dlq_names.items()}
 
 
 def _value(kind: Any, field: str, environ: Mapping[str, str]) -> Any:

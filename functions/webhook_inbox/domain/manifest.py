@@ -219,6 +219,11 @@ class Manifest:
         """The FIFO lanes: those of serial handlers."""
         return frozenset(spec.lane for spec in self.handlers.values() if spec.serial)
 
+    def splits(self, lane: str) -> bool:
+        """Returns whether the lane's processor splits batches, whose items are in every lane."""
+        spec = self.handlers.get(SPLIT)
+        return spec is not None and spec.lane == lane
+
     @property
     def source_secrets(self) -> frozenset[str]:
         """The names of the secrets that verify deliveries, in the document that ingest reads."""

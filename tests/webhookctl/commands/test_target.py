@@ -130,6 +130,18 @@ def test_aws_region_is_used_which_botocore_does_not_know(
     assert aws.made[0][1]["region_name"] == "eu-north-1"
 
 
+def test_aws_profile_precedes_the_other_variable_as_with_the_cdk_command_line(
+    aws: Clients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "ops")
+    monkeypatch.setenv("AWS_DEFAULT_PROFILE", "other")
+    connect(Selection(stack="Inbox"))
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    connect(Selection(stack="Inbox"))
+    # Keys in the environment precede a profile that no option names.
+    assert aws.sessions == [{"profile": None}, {"profile": "ops"}]
+
+
 def test_an_invocation_is_waited_for_and_never_repeated(aws: Clients) -> None:
     connect(Selection(stack="Inbox")).client("lambda")
     config = aws.made[-1][1]["config"]
