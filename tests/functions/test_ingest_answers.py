@@ -1,6 +1,7 @@
 """The exact answers to providers: status, body and headers."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -190,9 +191,15 @@ def test_the_secret_counts_two_seconds_after_it_is_set(inbox: Inbox) -> None:
     assert inbox.post("cycles", body, headers).status == 503
 
     inbox.account.set_secret("cycles", SECRET)
-    inbox.module("ingest").ingest._secrets._fetched_at["cycles"] -= timedelta(seconds=2)
+    _age(inbox, seconds=2)
 
     assert inbox.post("cycles", body, headers).status == 202
+
+
+def _age(inbox: Inbox, *, seconds: int) -> None:
+    """Makes ingest's copy of the secrets older."""
+    copies = inbox.module("ingest").ingest._secrets._copies
+    copies[""] = replace(copies[""], read_at=copies[""].read_at - timedelta(seconds=seconds))
 
 
 def test_a_secret_that_the_scheme_cannot_use_asks_for_the_delivery_again(inbox: Inbox) -> None:
@@ -208,8 +215,7 @@ def test_a_secret_that_the_scheme_cannot_use_asks_for_the_delivery_again(inbox: 
 def test_a_secret_rotated_a_moment_ago_is_found_without_a_refusal(inbox: Inbox) -> None:
     """The cache is asked again where the last look was not a moment ago."""
     inbox.deliver("lab.fine", event_id="caches")
-    secrets = inbox.module("ingest").ingest._secrets
-    secrets._fetched_at["acme"] -= timedelta(seconds=11)
+    _age(inbox, seconds=11)
     inbox.account.set_secret("acme", OTHER)
 
     answer = inbox.post("acme", BODY, inbox.sign("acme", BODY, secret=OTHER))

@@ -8,6 +8,7 @@ import random
 import socket
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -204,7 +205,8 @@ def test_a_cached_secret_outlives_an_outage_of_its_store(
     inbox: Inbox, faults: Faults, small: Post
 ) -> None:
     small()
-    inbox.module("ingest").ingest._secrets._fetched_at["acme"] -= timedelta(minutes=30)
+    copies = inbox.module("ingest").ingest._secrets._copies
+    copies[""] = replace(copies[""], read_at=copies[""].read_at - timedelta(minutes=30))
     faults.set("GetSecretValue", Fault.DOWN)
 
     assert small().status == 200

@@ -10,7 +10,7 @@ from webhook_inbox.domain.manifest import Manifest, SourceSpec
 from webhook_inbox.domain.secret_document import HANDLERS, SOURCES, TOOLS, Secrets
 
 STATES: Final = ("not set", "one value", "two values")
-# What uses a secret that is in no destination.
+# The user of a secret that is in no destination.
 IN_HANDLERS: Final = "handlers"
 WEBHOOKCTL: Final = "webhookctl"
 

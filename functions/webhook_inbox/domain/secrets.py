@@ -54,7 +54,7 @@ class SecretCache:
     def __init__(self, *, store: SecretStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        # Of the reader's document, under "", and of each generated key.
+        # The copy of the document is under "", that of a generated key under its name.
         self._copies: dict[str, _Copy] = {}
         self._concealed: deque[str] = deque(maxlen=CONCEALED)
 
