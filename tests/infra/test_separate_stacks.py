@@ -32,14 +32,12 @@ from webhookctl.target import Target
 # Two stages, and two stacks of one stage, in one app: their names as CloudFormation has them.
 STACKS = {"WebhookInbox-dev": "dev", "WebhookInbox-prod": "prod", "Shop-prod": "prod"}
 PEOPLE = '[alarms]\nnotify = ["mailto:team@a.example"]\n'
-# Names within a role or an API, an API's display name, an alarm's metric, which has a test, and
-# secrets.
+# Names within a role or an API, an API's display name, and an alarm's metric, which has a test.
 SHARED = {
     "AWS::ApiGatewayV2::Api",
     "AWS::ApiGatewayV2::Stage",
     "AWS::CloudWatch::Alarm",
     "AWS::IAM::Policy",
-    "AWS::SecretsManager::Secret",
 }
 PAIRS = list(combinations(STACKS, 2))
 # An event for each stack of a stage, by type; its handlers are in two lanes.
@@ -110,6 +108,13 @@ def test_no_name_is_taken_twice(account: Mapping[str, Template], one: str, other
     mine, theirs = fixed_names(account[one]), fixed_names(account[other])
     assert {kind for kind, _ in mine} >= {"AWS::SQS::Queue"}
     assert not mine & theirs
+
+
+def test_no_secret_is_read_by_both(account: Mapping[str, Template]) -> None:
+    prefixes = [named(template.outputs["SecretPrefix"]) for template in account.values()]
+    for one, other in combinations(prefixes, 2):
+        assert not one.startswith(other)
+        assert not other.startswith(one)
 
 
 def test_no_output_is_an_export(account: Mapping[str, Template]) -> None:
