@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
+from webhookctl.display.output import counted
 from webhookctl.preflight.plan import Plan
 from webhookctl.preflight.reader import Reader
 from webhookctl.preflight.result import CDK, Result
@@ -71,7 +72,9 @@ def collisions(plan: Plan, holders: list[Holder]) -> Result:
     """Returns a failure where a name of the template belongs to no stack, or to another one."""
     others = [each for each in holders if each.owner != plan.stack]
     if not others:
-        return Result.judged("names", f"{len(_fixed(plan))} fixed names, all free or its own")
+        return Result.judged(
+            "names", f"{counted(len(_fixed(plan)), 'fixed name')}, free or its own"
+        )
     told = "; ".join(map(_told, others))
     return Result.judged("names", told, failure="; ".join(map(_free, others)))
 

@@ -49,12 +49,18 @@ def judge(plan: Plan, stored: Stored) -> Result:
     """Returns a warning for secrets without a value, and a failure for deleted documents."""
     named = [each for each in named_secrets(plan.manifest, stored.secrets) if each.users]
     missing = [each.name for each in named if each.missing]
-    gone = f"; scheduled for deletion: {', '.join(stored.deleted)}" if stored.deleted else ""
-    restore = (f"`aws secretsmanager restore-secret --secret-id {each}`" for each in stored.deleted)
-    put = (f"`webhookctl --stack {plan.stack} secrets set {name}`" for name in missing)
-    return Result.judged(
-        CHECK,
-        f"{len(named) - len(missing)} of {len(named)} set{gone}",
-        failure=", ".join(restore),
-        warning=f"run {', '.join(put)}; a source without its secret answers 503" if missing else "",
-    )
+    figure = f"{len(named) - len(missing)} of {len(named)} set"
+    if stored.deleted:
+        restore = (
+            f"`aws secretsmanager restore-secret --secret-id {each}`" for each in stored.deleted
+        )
+        gone = f"{figure}; scheduled for deletion: {', '.join(stored.deleted)}"
+        return Result.judged(CHECK, gone, failure="run " + ", ".join(restore))
+    if missing:
+        return Result.judged(
+            CHECK,
+            f"{figure}; missing: {', '.join(missing)}",
+            warning=f"run `webhookctl --stack {plan.stack} secrets set NAME` for each; a source"
+            " without its secret answers 503",
+        )
+    return Result.judged(CHECK, figure)

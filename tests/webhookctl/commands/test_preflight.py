@@ -534,10 +534,10 @@ def test_queues_of_a_stack_that_was_just_deleted(
 def test_secrets_without_a_value_are_a_warning(run: Run, account: Account) -> None:
     account.answers["GetSecretValue"] = document_of("github", "crm")
     found = run()["secrets"]
-    assert (found["level"], found["figure"]) == ("warning", "2 of 3 set")
-    assert f"`webhookctl --stack {STACK} secrets set stripe`" in found["remedy"]
+    assert (found["level"], found["figure"]) == ("warning", "2 of 3 set; missing: stripe")
+    assert f"`webhookctl --stack {STACK} secrets set NAME`" in found["remedy"]
     account.answers["DescribeSecret"] = "ResourceNotFoundException"
-    assert run()["secrets"]["figure"] == "0 of 3 set"
+    assert run()["secrets"]["figure"] == "0 of 3 set; missing: github, stripe, crm"
 
 
 def test_a_document_that_is_scheduled_for_deletion_fails(run: Run, account: Account) -> None:
