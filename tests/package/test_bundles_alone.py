@@ -85,7 +85,7 @@ shop = Router("shop")
 def ship(event: Event, ctx: Context) -> None:
     note = Path(__file__).with_name("note.txt").read_text(encoding="utf-8").strip()
     order = {"order": event.json()["id"], "note": note}
-    ctx.http("warehouse").post("/orders", json=order, effect="ship")
+    ctx.http("warehouse").post("/orders?key=a-key-in-a-url", json=order, effect="ship")
 """
 
 
@@ -377,6 +377,7 @@ def test_deliveries_are_stored_and_a_handler_runs(
         written = function.output.read_text()
         assert SECRET not in written
         assert "a-bearer-token" not in written
+        assert "a-key-in-a-url" not in written
         assert all(isinstance(json.loads(line), dict) for line in written.splitlines() if line)
 
 
