@@ -18,6 +18,7 @@ from webhook_inbox_cdk.contents import processor_requirements
 from webhook_inbox_cdk.ingest import Ingest
 from webhook_inbox_cdk.ledger import Ledger
 from webhook_inbox_cdk.maintenance import Reconciler, Replay
+from webhook_inbox_cdk.names import queue_prefix, stage_of
 from webhook_inbox_cdk.platform import Platform
 from webhook_inbox_cdk.processor import DEFAULT_CONCURRENCY, Placement, Processor
 from webhook_inbox_cdk.queue import RECEIVES, SERIAL_RECEIVES, Lane
@@ -40,7 +41,7 @@ class InboxProps:
 
     Attributes:
         functions: the directory with your `handlers/`, `inbox.toml` and `requirements.txt`.
-        stage: distinguishes inboxes of one account; part of the secrets' and queues' names.
+        stage: distinguishes inboxes of one account; part of the secrets' names.
         build: the directory for bundles and wheels; by default `.build` beside `functions`.
         local: leaves third-party wheels out, for the local runtime.
         python: the version of Python in Lambda, "3.13" or "3.12".
@@ -93,11 +94,6 @@ class InboxProps:
                 rights=rights,
             ),
         )
-
-
-def stage_of(scope: Construct) -> str:
-    """Returns the context value `stage`, by default "dev"."""
-    return str(scope.node.try_get_context("stage") or "dev")
 
 
 def _vpc(stack: Stack, given: Mapping[str, Any] | None) -> ec2.IVpc | None:
@@ -164,6 +160,7 @@ class WebhookInbox(Construct):
                 "QueueUrls": json.dumps(resources.queue_urls),
                 "DlqUrls": json.dumps(resources.dlq_urls),
                 "SecretPrefix": resources.secrets.prefix,
+                "GeneratedKeys": json.dumps(resources.secrets.token_key),
                 "IngestFunctionName": ingest.function_name,
                 "ProcessorFunctionNames": json.dumps(
                     {lane: function.function_name for lane, function in self.processors.items()}
@@ -191,18 +188,16 @@ class WebhookInbox(Construct):
                 name: Lane(
                     self,
                     f"Lane-{name}",
-                    stage=props.stage,
                     name=name,
                     fifo=name in serial,
                     max_receive_count=SERIAL_RECEIVES if name in serial else RECEIVES,
                 )
                 for name in self.manifest.lanes
             },
+            queue_prefix=queue_prefix(self),
             secrets=Secrets(
                 self,
                 "Secrets",
-                stage=props.stage,
-                names=self.manifest.secrets,
                 hashes_tokens=any(
                     providers.load(spec).bears_tokens for spec in self.manifest.sources.values()
                 ),

@@ -1,17 +1,19 @@
 """The function behind the API: verifies, stores, enqueues and acknowledges deliveries."""
 
 from constructs import Construct
+from webhook_inbox_cdk.bucket import HASHED
 from webhook_inbox_cdk.function import InboxFunction, Shape
 from webhook_inbox_cdk.resources import Resources
 
 from webhook_inbox import providers
 from webhook_inbox.adapters.environment import IngestEnvironment
+from webhook_inbox.domain.secret_document import SOURCES
 
 
 class Ingest(InboxFunction):
     """Writes events and sends messages; reads no index, no body and no handler's secret.
 
-    It may set only the secrets that providers deliver themselves.
+    It may write its document only where a provider delivers its secret itself.
     """
 
     def __init__(self, scope: Construct, construct_id: str, resources: Resources) -> None:
@@ -19,8 +21,10 @@ class Ingest(InboxFunction):
         environment = IngestEnvironment(
             table_name=resources.ledger.table.table_name,
             bucket_name=resources.bodies.bucket.bucket_name,
-            queue_urls=resources.queue_urls,
-            secret_prefix=resources.secrets.prefix,
+            queue_url=resources.queue_url,
+            queue_prefix=resources.queue_prefix,
+            secret_document=resources.secrets.document(SOURCES),
+            generated_keys=resources.secrets.token_key,
         )
         shape = Shape(
             name="ingest",
@@ -39,9 +43,15 @@ class Ingest(InboxFunction):
             on=[resources.table],
         )
         self.allow("sqs:SendMessage", on=resources.work_queues)
-        self.allow("s3:PutObject", on=[resources.bodies.objects, resources.bodies.rejected_objects])
-        secrets = [*resources.secrets.arns(resources.source_secrets), *resources.secrets.token_key]
-        self.allow("secretsmanager:GetSecretValue", on=secrets)
+        self.allow(
+            "s3:PutObject",
+            on=[resources.bodies.objects, resources.bodies.rejected_objects],
+            pattern=HASHED,
+        )
+        document = resources.secrets.arn(SOURCES)
+        self.allow(
+            "secretsmanager:GetSecretValue", on=[document, *resources.secrets.token_key.values()]
+        )
         sources = resources.manifest.sources.values()
-        delivered = {s.secret for s in sources if providers.load(s).offer is not None}
-        self.allow("secretsmanager:PutSecretValue", on=resources.secrets.arns(delivered))
+        if any(providers.load(source).offer is not None for source in sources):
+            self.allow("secretsmanager:PutSecretValue", on=[document])

@@ -5,7 +5,7 @@ Any mistake in the file is a ConfigurationError of one line: file, table, key, r
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -14,8 +14,7 @@ from pydantic import ValidationError
 
 from webhook_inbox import providers
 from webhook_inbox.configuration.caller_source import ApiKeySource, BasicSource, JwtSource
-from webhook_inbox.configuration.destination import Destination
-from webhook_inbox.configuration.document import InboxDocument, Source, Throttle
+from webhook_inbox.configuration.document import Alarms, InboxDocument, Source, Throttle
 from webhook_inbox.configuration.error_messages import line
 from webhook_inbox.configuration.hmac_source import DeclaredSource
 from webhook_inbox.configuration.table import ConfigTable
@@ -35,10 +34,14 @@ DECLARED: Final[Mapping[str, type[Source]]] = {
 
 @dataclass(frozen=True, slots=True)
 class AlarmSpec:
-    """The recipients of alarms, as URLs; `page` is the on-call engineer."""
+    """The recipients of alarms, as URLs; `page` is the on-call engineer.
+
+    `stated` is whether the file has either list, even an empty one.
+    """
 
     notify: tuple[str, ...] = ()
     page: tuple[str, ...] = ()
+    stated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,12 +172,13 @@ def _configuration(document: dict[str, Any]) -> Configuration:
     verifying = {spec.secret: spec.name for spec in sources.values()}
     calling = {each for table in inbox.destinations.values() for each in table.secrets}
     for name, table in inbox.destinations.items():
-        _check_apart(name, table, verifying)
+        _check_apart(f"[destinations.{name}]", name, table.secrets, verifying)
+    _check_apart("handler_secrets:", "handlers", inbox.handler_secrets, verifying)
     return Configuration(
         sources=sources,
         destinations={name: table.spec(name) for name, table in inbox.destinations.items()},
         secrets=tuple(sorted({*verifying, *calling, *inbox.handler_secrets})),
-        alarms=AlarmSpec(tuple(inbox.alarms.notify), tuple(inbox.alarms.page)),
+        alarms=_alarms(inbox.alarms),
         throttle=_throttle(inbox.throttle),
         throttles={name: _throttle(table) for name, table in throttles.items()},
         allow_imports=tuple(inbox.allow_imports),
@@ -183,6 +187,11 @@ def _configuration(document: dict[str, Any]) -> Configuration:
             **{f"destinations.{name}": table.allow for name, table in inbox.destinations.items()},
         },
     )
+
+
+def _alarms(table: Alarms) -> AlarmSpec:
+    stated = bool(table.model_fields_set)
+    return AlarmSpec(tuple(table.notify), tuple(table.page), stated=stated)
 
 
 def _throttle(table: Throttle) -> ThrottleSpec:
@@ -228,13 +237,15 @@ def _identified(name: str, table: dict[str, Any]) -> dict[str, Any]:
     return {**table, "provider": str(auth)}
 
 
-def _check_apart(name: str, table: Destination, verifying: Mapping[str, str]) -> None:
+def _check_apart(
+    place: str, user: str, secrets: Iterable[str], verifying: Mapping[str, str]
+) -> None:
     """Rejects a secret that verifies deliveries: the processor cannot read it."""
-    for secret in table.secrets:
+    for secret in secrets:
         if secret in verifying:
             raise ConfigurationError(
-                f'[destinations.{name}] secret "{secret}" is what [sources.{verifying[secret]}]'
-                f' verifies with; give it a name of its own, like "{name}-api"'
+                f'{place} secret "{secret}" is what [sources.{verifying[secret]}]'
+                f' verifies with; give it a name of its own, like "{user}-api"'
             )
 
 

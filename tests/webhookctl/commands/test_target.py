@@ -24,7 +24,8 @@ OUTPUTS = {
     "BucketName": "bodies",
     "QueueUrls": json.dumps({"default": "https://sqs/work"}),
     "DlqUrls": json.dumps({"default": "https://sqs/dead"}),
-    "SecretPrefix": "webhook-inbox/dev/",
+    "SecretPrefix": "webhook-inbox/Inbox/",
+    "GeneratedKeys": json.dumps({"inbox/token-key": "arn:of:the:key"}),
     "IngestFunctionName": "ingest",
     "ReplayFunctionName": "replay",
     "WebhookUrlStripe": "https://abc.execute-api.eu-west-1.amazonaws.com/webhooks/stripe",
@@ -96,7 +97,7 @@ def test_a_stacks_outputs_become_a_target(aws: Clients) -> None:
     target = connect(Selection(stack="Inbox"))
     assert (target.name, target.local, target.stage) == ("Inbox", False, "dev")
     assert (target.table_name, target.bucket_name) == ("ledger", "bodies")
-    assert (target.secret_prefix, target.replay_function) == ("webhook-inbox/dev/", "replay")
+    assert (target.secret_prefix, target.replay_function) == ("webhook-inbox/Inbox/", "replay")
     assert target.urls == {
         "stripe": OUTPUTS["WebhookUrlStripe"],
         "stripe-eu": OUTPUTS["WebhookUrlStripeEu"],
