@@ -41,6 +41,7 @@ from webhookctl.local import dev_secrets
 from webhookctl.local.deployment.assembly import Assembly
 from webhookctl.local.deployment.deploy import Deployer
 from webhookctl.local.processes.ministack import Ministack
+from webhookctl.secret_documents import SecretDocuments
 
 CLONE = Path(__file__).resolve().parents[2]
 EVENTS = CLONE / "events"
@@ -224,9 +225,8 @@ def deployment(
     with Ministack(tmp_path_factory.mktemp("ministack")) as ministack:
         outputs = Deployer(ministack.client).deploy(read)
         stop_invocations(ministack)
-        store_secrets(
-            outputs,
-            ministack,
+        client = ministack.client("secretsmanager")
+        dev_secrets.store(
             {
                 "shop": SECRET,
                 "github": SECRET,
@@ -234,6 +234,8 @@ def deployment(
                 "discord": key.public_key().public_bytes_raw().hex(),
                 "warehouse-token": "a-bearer-token",
             },
+            read.manifest(),
+            SecretDocuments(client, outputs["SecretPrefix"]),
         )
         zips = {kind: zipped(path) for kind, path in code(read).items()}
         yield Deployment(read, outputs, ministack, python, runtime, zips)
@@ -247,13 +249,6 @@ def stop_invocations(ministack: Ministack) -> None:
     rules = ministack.client("events")
     for rule in rules.list_rules()["Rules"]:
         rules.disable_rule(Name=rule["Name"])
-
-
-def store_secrets(
-    outputs: Mapping[str, str], ministack: Ministack, values: Mapping[str, str]
-) -> None:
-    vault = ministack.client("secretsmanager")
-    dev_secrets.store(values, prefix=outputs["SecretPrefix"], vault=vault)
 
 
 def code(assembly: Assembly) -> dict[str, Path]:
