@@ -69,7 +69,7 @@ test-parts: setup
 wheel: setup ## build the wheel into dist/
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
 
-package: setup ## install the wheel into an empty directory, and use it as a new user does; 4 minutes
+package: setup ## install the wheel into an empty directory, and use it as a new user does; run each bundle as Lambda does; 4 minutes
 	$(BIN)/pytest tests/package --quiet
 
 simulate: setup ## simulate every schedule of small worlds and random ones of large worlds; 6 minutes

@@ -101,7 +101,7 @@ def _exact(directory: Path) -> Iterator[tuple[str, Path]]:
 def publish(made: Path, target: Path, *, sound: Callable[[], bool]) -> None:
     """Moves a directory into place, also where there is a damaged one.
 
-    Of concurrent builds the first one wins.
+    The first one of concurrent builds wins.
 
     Args:
         made: the directory, on the same file system.

@@ -1,5 +1,6 @@
 """Queue → handler → ledger: claims runs, calls handlers, settles."""
 
+import logging
 import os
 from collections.abc import Mapping
 from functools import partial
@@ -23,6 +24,9 @@ from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.processor.processor import Processor
 from webhook_inbox.queue.lanes import Lanes
+
+# Lambda writes what libraries log at INFO, and httpx logs each URL: some contain a secret.
+logging.getLogger("httpx").setLevel(logging.WARNING)
 
 environment: Final = ProcessorEnvironment.read()
 logger: Final = Logger()

@@ -173,11 +173,28 @@ def test_a_number_that_is_none_is_refused(tmp_path: Path) -> None:
         InboxStack(app)
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "known"),
+    [("python", "3.14", "3.13 and 3.12"), ("architecture", "arm", "arm64 and x86_64")],
+)
+def test_a_platform_that_is_not_supported_is_refused(
+    tmp_path: Path, name: str, value: str, known: str
+) -> None:
+    app = App(outdir=str(tmp_path), context={"stage": "local", name: value})
+    with pytest.raises(ConfigurationError) as refusal:
+        InboxStack(app)
+    assert str(refusal.value) == (
+        f"{name} is {value!r}; the functions support {known}: correct `-c {name}=…`, the context in"
+        f" cdk.json, or InboxProps.{name}"
+    )
+
+
 def test_context_sets_the_processors_up(tmp_path: Path) -> None:
     vpc = {"id": "vpc-1", "availability_zones": ["a", "b"], "private_subnet_ids": ["s-a", "s-b"]}
     vpc["gateway_endpoints"] = ["rtb-1", "rtb-2"]
     numbers = {"max_concurrency": "4", "reserved_concurrency": "5"}
     context = {"stage": "prod", "local": "true", **numbers, "vpc": json.dumps(vpc)}
+    context |= {"python": "3.12", "architecture": "x86_64"}
     app = App(outdir=str(tmp_path), context=context)
     stack = InboxStack(app)
     assembly = app.synth()
@@ -193,6 +210,7 @@ def test_context_sets_the_processors_up(tmp_path: Path) -> None:
     function = template.function("processor")
     assert function["ReservedConcurrentExecutions"] == 5
     assert function["VpcConfig"]["SubnetIds"] == ["s-a", "s-b"]
+    assert (function["Runtime"], function["Architectures"]) == ("python3.12", ["x86_64"])
     mapping = template.one("AWS::Lambda::EventSourceMapping", "Processordefault")
     assert mapping["ScalingConfig"]["MaximumConcurrency"] == 4
 

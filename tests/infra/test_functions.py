@@ -212,6 +212,15 @@ def test_functions_run_python_3_13_on_arm64_and_log_json(dev: Template, name: st
     assert function["Handler"] == f"{name}.lambda_function.lambda_handler"
 
 
+def test_functions_run_the_python_and_the_architecture_that_were_chosen(
+    synthesize: Synthesize,
+) -> None:
+    template = synthesize(python="3.12", architecture="x86_64")
+    for name in FUNCTIONS:
+        assert template.function(name)["Runtime"] == "python3.12"
+        assert template.function(name)["Architectures"] == ["x86_64"]
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions_have_log_groups_of_their_own_that_expire(dev: Template, name: str) -> None:
     group = dev.function(name)["LoggingConfig"]["LogGroup"]["Ref"]
