@@ -40,7 +40,11 @@ class Ingest(InboxFunction):
         )
         self.allow("sqs:SendMessage", on=resources.work_queues)
         self.allow("s3:PutObject", on=[resources.bodies.objects, resources.bodies.rejected_objects])
-        secrets = [*resources.secrets.arns(resources.source_secrets), *resources.secrets.token_key]
+        secrets = [
+            *resources.secrets.arns(resources.source_secrets),
+            *resources.secrets.token_key,
+            resources.secrets.smoke,
+        ]
         self.allow("secretsmanager:GetSecretValue", on=secrets)
         sources = resources.manifest.sources.values()
         delivered = {s.secret for s in sources if providers.load(s).offer is not None}

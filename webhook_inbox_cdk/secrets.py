@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 
-from aws_cdk import RemovalPolicy
+from aws_cdk import Arn, ArnComponents, ArnFormat, RemovalPolicy, Stack
 from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
+from webhook_inbox.domain.manifest import SMOKE_SOURCE
 from webhook_inbox.domain.secrets import COMPLETION_KEY, TOKEN_KEY
 
 
@@ -42,6 +43,19 @@ class Secrets(Construct):
         self.completion_key = self._generated(
             "CompletionKey", COMPLETION_KEY, "makes the tokens that complete jobs"
         )
+
+    @property
+    def smoke(self) -> str:
+        """The ARN of the smoke test's secret, which exists while `webhookctl smoke` runs."""
+        # Secrets Manager adds six characters to a name.
+        name = f"{self.prefix}{SMOKE_SOURCE.secret}-??????"
+        parts = ArnComponents(
+            service="secretsmanager",
+            resource="secret",
+            resource_name=name,
+            arn_format=ArnFormat.COLON_RESOURCE_NAME,
+        )
+        return Arn.format(parts, Stack.of(self))
 
     def arns(self, names: Iterable[str]) -> Sequence[str]:
         """Returns the ARNs of the named secrets, each once and in order."""

@@ -20,7 +20,7 @@ from webhook_inbox.configuration.error_messages import line
 from webhook_inbox.configuration.hmac_source import DeclaredSource
 from webhook_inbox.configuration.table import ConfigTable
 from webhook_inbox.domain.errors import ConfigurationError
-from webhook_inbox.domain.manifest import LOCAL, DestinationSpec, SourceSpec
+from webhook_inbox.domain.manifest import LOCAL, SMOKE, DestinationSpec, SourceSpec
 
 Model = TypeVar("Model", bound=ConfigTable)
 _STAGE: Final = re.compile(r"[a-z][a-z0-9-]{0,19}", re.ASCII)
@@ -191,6 +191,11 @@ def _throttle(table: Throttle) -> ThrottleSpec:
 
 def _source_table(name: str, table: dict[str, Any]) -> tuple[Source, dict[str, Any]]:
     """Returns a source's validated table, and the table with its other keys."""
+    if name == SMOKE:
+        raise ConfigurationError(
+            f"[sources.{name}]: this name is the inbox's own, for `webhookctl smoke`; rename the"
+            " source"
+        )
     table = _identified(name, table)
     model = DECLARED.get(str(table.get("provider")), Source)
     return _validated(model, table, "sources", name), table
