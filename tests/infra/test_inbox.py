@@ -135,8 +135,10 @@ def test_warnings_are_annotations_that_the_cdk_prints(props: InboxProps, tmp_pat
     functions = write_functions(tmp_path, inbox=f'{INBOX}[sources.mail]\nprovider = "sendgrid"\n')
     stack = Stack(App(outdir=str(tmp_path / "out")), "Inbox")
     inbox = WebhookInbox(stack, "Inbox", replace(props, functions=functions))
-    [warning] = [entry.data for entry in inbox.node.metadata if entry.type == "aws:cdk:warning"]
-    assert "inbox.toml [sources.mail]: no handler takes its events" in warning
+    told = [entry.data for entry in inbox.node.metadata if entry.type == "aws:cdk:warning"]
+    [placeholder, unhandled] = told
+    assert 'inbox.toml [destinations.crm] base_url: "https://crm.example" belongs to' in placeholder
+    assert "inbox.toml [sources.mail]: no handler takes its events" in unhandled
 
 
 def test_an_import_that_the_bundle_does_not_contain_is_refused(
