@@ -4,7 +4,7 @@ BIN := .venv/bin
 
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
-.PHONY: help setup dev check check-types check-units test lane-of-parts lane-of-sessions test-whole test-local test-parts simulate mutants fuzz storm proof wheel package lock clean
+.PHONY: help setup dev check check-types check-units test lane-of-parts lane-of-sessions test-whole test-local test-scanners test-parts simulate mutants fuzz storm proof wheel package lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -18,6 +18,13 @@ setup: .venv/.ready ## create .venv with all dependencies and webhookctl
 		--requirement requirements/build.txt --requirement requirements/dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	$(BIN)/python -m webhook_inbox_cdk.vendor
+	@touch $@
+
+# 20 seconds, and 300 MB; the tests alone need it.
+.venv-scanners/.ready: requirements/scanners.txt
+	$(PYTHON) -m venv --clear .venv-scanners
+	.venv-scanners/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+		--no-deps --requirement requirements/scanners.txt
 	@touch $@
 
 dev: setup ## run the inbox locally; pass options in ARGS, e.g. ARGS="--port 9000"
@@ -44,13 +51,16 @@ lane-of-parts: check-units
 	$(MAKE) --no-print-directory test-parts
 
 lane-of-sessions: check-types
-	$(MAKE) --no-print-directory test-whole test-local
+	$(MAKE) --no-print-directory test-scanners test-whole test-local
 
 test-whole: setup
 	$(BIN)/pytest tests/e2e --quiet
 
 test-local: setup
 	$(BIN)/pytest tests/webhookctl/local --quiet
+
+test-scanners: setup .venv-scanners/.ready
+	$(BIN)/pytest tests/scanners --quiet
 
 test-parts: setup
 	$(BIN)/pytest tests/infra tests/functions tests/contract tests/webhookctl tests/docs tests/simulation --ignore tests/webhookctl/local \
@@ -81,4 +91,4 @@ lock: ## regenerate the lock files under requirements/; needs uv
 	scripts/lock.sh
 
 clean: ## delete build output and .venv
-	rm -rf .build .local cdk.out dist .venv
+	rm -rf .build .local cdk.out dist .venv .venv-scanners

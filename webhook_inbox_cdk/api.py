@@ -4,13 +4,18 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import Duration, RemovalPolicy, Stack
 from aws_cdk import aws_apigatewayv2 as apigatewayv2
 from aws_cdk import aws_apigatewayv2_integrations as integrations
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
-from webhook_inbox_cdk.function import NAMESPACE
+<<<<<<< HEAD
+from webhook_inbox_cdk import names
+=======
+from webhook_inbox_cdk.function import CLOUDWATCH_KEY, NAMESPACE
+from webhook_inbox_cdk.waive import waive
+>>>>>>> wt-G
 
 from webhook_inbox.configuration.inbox_toml import ThrottleSpec
 
@@ -63,13 +68,24 @@ class Api(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         self.api = apigatewayv2.HttpApi(
-            self, "Http", description="webhook-inbox", create_default_stage=False
+            self,
+            "Http",
+            api_name=Stack.of(self).stack_name,
+            description="webhook-inbox",
+            create_default_stage=False,
         )
         # Its id is part of every URL registered with a provider, so it outlives the stack.
         self.api.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
         limits = {source_route(source): limit for source, limit in sources.items()}
         limits |= {UNKNOWN: UNKNOWN_THROTTLE, COMPLETIONS: throttle}
         routes = self._routes(limits, ingest)
+        waive(
+            self.api,
+            {
+                "AwsSolutions-APIG4": "Providers cannot sign for IAM. Ingest verifies each"
+                " delivery's signature and each completion's token before it stores anything."
+            },
+        )
         self.stage = apigatewayv2.HttpStage(
             self, "Stage", http_api=self.api, stage_name="$default", auto_deploy=True
         )
@@ -81,6 +97,7 @@ class Api(Construct):
             retention=logs.RetentionDays.ONE_MONTH,
             removal_policy=RemovalPolicy.DESTROY,
         )
+        waive(self._access_log, {"CKV_AWS_158": CLOUDWATCH_KEY})
         resource = self.stage.node.default_child
         assert isinstance(resource, apigatewayv2.CfnStage)  # noqa: S101 - narrows the type
         resource.access_log_settings = apigatewayv2.CfnStage.AccessLogSettingsProperty(
@@ -121,7 +138,7 @@ class Api(Construct):
                 name,
                 log_group=self._access_log,
                 filter_pattern=pattern,
-                metric_namespace=NAMESPACE,
+                metric_namespace=names.metrics_namespace(self),
                 metric_name=name,
                 metric_value="1",
                 dimensions=dimensions,

@@ -9,9 +9,34 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
+from webhook_inbox_cdk import names
 from webhook_inbox_cdk.bundle import Bundle
+from webhook_inbox_cdk.waive import waive, wildcard
 
-NAMESPACE: Final = "WebhookInbox"
+RUNTIMES: Final = {"3.12": lambda_.Runtime.PYTHON_3_12, "3.13": lambda_.Runtime.PYTHON_3_13}
+ARCHITECTURES: Final = {
+    "arm64": lambda_.Architecture.ARM_64,
+    "x86_64": lambda_.Architecture.X86_64,
+}
+
+# Why log groups have no key of their own.
+CLOUDWATCH_KEY: Final = (
+    "CloudWatch Logs encrypts with its own key. A customer managed key costs 1 dollar a month and"
+    " requests, and a mistake in its policy stops the logs."
+)
+INTERFACES: Final = "EC2 supports no narrower resource for a function's network interfaces."
+WAIVED: Final = {
+    "AwsSolutions-L1": "Wheels and bytecode in the bundle are of Python 3.13.",
+    "CKV_AWS_115": "A new account has 10 concurrent executions, and a reservation must leave 100"
+    " unreserved, so that the deployment would fail. The event source mapping limits a lane.",
+    "CKV_AWS_116": "SQS and API Gateway's callers retry; the reconciler runs again in a minute;"
+    " a failed replay has an alarm, and a retry would be a second replay.",
+    "CKV_AWS_117": "The function calls AWS's endpoints with its role, over TLS. A VPC needs paid"
+    " endpoints or NAT; Placement.vpc puts processors into one where handlers need it.",
+    "CKV_AWS_173": "The variables are names and URLs, no secrets; Lambda encrypts them with its"
+    " own key.",
+    "W3005": "CDK states that a function depends on its role, so that the role's policy is there.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +64,7 @@ class InboxFunction(lambda_.Function):
             retention=logs.RetentionDays.ONE_MONTH,
             removal_policy=RemovalPolicy.DESTROY,
         )
+        waive(log_group, {"CKV_AWS_158": CLOUDWATCH_KEY})
         role = iam.Role(
             scope, f"{construct_id}Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com")
         )
@@ -50,14 +76,14 @@ class InboxFunction(lambda_.Function):
             code=lambda_.Code.from_asset(
                 str(shape.bundle.directory), asset_hash=shape.bundle.digest
             ),
-            runtime=lambda_.Runtime.PYTHON_3_13,
-            architecture=lambda_.Architecture.ARM_64,
+            runtime=RUNTIMES[shape.bundle.platform.python],
+            architecture=ARCHITECTURES[shape.bundle.platform.architecture],
             timeout=Duration.seconds(shape.timeout),
             memory_size=shape.memory,
             environment={
                 **shape.environment,
                 "POWERTOOLS_SERVICE_NAME": shape.name,
-                "POWERTOOLS_METRICS_NAMESPACE": NAMESPACE,
+                "POWERTOOLS_METRICS_NAMESPACE": names.metrics_namespace(scope),
             },
             logging_format=lambda_.LoggingFormat.JSON,
             log_group=log_group,
@@ -66,13 +92,24 @@ class InboxFunction(lambda_.Function):
         )
         self.allow("logs:CreateLogStream", "logs:PutLogEvents", on=[log_group.log_group_arn])
 
-    def allow(self, *actions: str, on: Sequence[str]) -> None:
-        """Allows `actions` on these ARNs; adds no statement for an empty list."""
+        waive(self, WAIVED)
+
+    def allow(self, *actions: str, on: Sequence[str], pattern: str = "") -> None:
+        """Allows `actions` on these ARNs; adds no statement for an empty list.
+
+        Args:
+            actions: IAM actions.
+            on: ARNs, or patterns.
+            pattern: why they are patterns.
+        """
         if on:
             self.add_to_role_policy(iam.PolicyStatement(actions=list(actions), resources=list(on)))
+        if pattern:
+            assert self.role is not None  # noqa: S101 - narrows the type
+            waive(self.role, {wildcard(self, arn): pattern for arn in on})
 
     def allow_network_interfaces(self) -> None:
-        """Lets Lambda attach the function to a VPC; EC2 supports no narrower resource."""
+        """Lets Lambda attach the function to a VPC."""
         self.allow(
             "ec2:AssignPrivateIpAddresses",
             "ec2:CreateNetworkInterface",
@@ -81,4 +118,7 @@ class InboxFunction(lambda_.Function):
             "ec2:DescribeSubnets",
             "ec2:UnassignPrivateIpAddresses",
             on=["*"],
+            pattern=INTERFACES,
         )
+        assert self.role is not None  # noqa: S101 - narrows the type
+        waive(self.role.node.find_child("DefaultPolicy"), {"CKV_AWS_111": INTERFACES})

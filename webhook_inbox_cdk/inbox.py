@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from aws_cdk import Annotations, CfnOutput, Stack
 from aws_cdk import aws_ec2 as ec2
@@ -18,6 +18,8 @@ from webhook_inbox_cdk.contents import processor_requirements
 from webhook_inbox_cdk.ingest import Ingest
 from webhook_inbox_cdk.ledger import Ledger
 from webhook_inbox_cdk.maintenance import Reconciler, Replay
+from webhook_inbox_cdk.names import queue_prefix, stage_of
+from webhook_inbox_cdk.platform import Platform
 from webhook_inbox_cdk.processor import DEFAULT_CONCURRENCY, Placement, Processor
 from webhook_inbox_cdk.queue import RECEIVES, SERIAL_RECEIVES, Lane
 from webhook_inbox_cdk.resources import Resources
@@ -30,6 +32,8 @@ from webhook_inbox.configuration.compile import compile_manifest
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import HOLD, LOCAL, METADATA, Manifest
 
+DEFAULTS: Final = Platform()
+
 
 @dataclass(frozen=True, slots=True)
 class InboxProps:
@@ -37,9 +41,11 @@ class InboxProps:
 
     Attributes:
         functions: the directory with your `handlers/`, `inbox.toml` and `requirements.txt`.
-        stage: distinguishes inboxes of one account; part of the secrets' and queues' names.
+        stage: distinguishes inboxes of one account; part of the secrets' names.
         build: the directory for bundles and wheels; by default `.build` beside `functions`.
         local: leaves third-party wheels out, for the local runtime.
+        python: the version of Python in Lambda, "3.13" or "3.12".
+        architecture: the functions' architecture, "arm64" or "x86_64".
         placement: the concurrency, network and rights of the processors.
     """
 
@@ -47,6 +53,8 @@ class InboxProps:
     stage: str = "dev"
     build: Path | None = None
     local: bool = False
+    python: str = DEFAULTS.python
+    architecture: str = DEFAULTS.architecture
     placement: Placement = field(default_factory=Placement)
 
     @classmethod
@@ -56,9 +64,9 @@ class InboxProps:
         """Returns the settings that `cdk.json` or `cdk -c` gives to a stack.
 
         Context: `stage` (default "dev"); `functions`, another directory than the given one;
-        `local`, no wheels in the bundles (implied by the stage "local"); `max_concurrency`;
-        `reserved_concurrency`; and `vpc`, an object with `id`, `availability_zones` and
-        `private_subnet_ids`, so that synthesis needs no lookup.
+        `local`, no wheels in the bundles (implied by the stage "local"); `python`;
+        `architecture`; `max_concurrency`; `reserved_concurrency`; and `vpc`, an object with `id`,
+        `availability_zones` and `private_subnet_ids`, so that synthesis needs no lookup.
 
         Args:
             stack: reads the context, and holds the network.
@@ -75,6 +83,8 @@ class InboxProps:
             functions=Path(context("functions") or functions),
             stage=stage,
             local=stage == LOCAL or str(context("local")).lower() == "true",
+            python=str(context("python") or DEFAULTS.python),
+            architecture=str(context("architecture") or DEFAULTS.architecture),
             placement=Placement(
                 max_concurrency=DEFAULT_CONCURRENCY if many is None else many,
                 reserved_concurrency=_number(
@@ -84,11 +94,6 @@ class InboxProps:
                 rights=rights,
             ),
         )
-
-
-def stage_of(scope: Construct) -> str:
-    """Returns the context value `stage`, by default "dev"."""
-    return str(scope.node.try_get_context("stage") or "dev")
 
 
 def _vpc(stack: Stack, given: Mapping[str, Any] | None) -> ec2.IVpc | None:
@@ -182,13 +187,13 @@ class WebhookInbox(Construct):
                 name: Lane(
                     self,
                     f"Lane-{name}",
-                    stage=props.stage,
                     name=name,
                     fifo=name in serial,
                     max_receive_count=SERIAL_RECEIVES if name in serial else RECEIVES,
                 )
                 for name in self.manifest.lanes
             },
+            queue_prefix=queue_prefix(self),
             secrets=Secrets(
                 self,
                 "Secrets",
@@ -199,7 +204,13 @@ class WebhookInbox(Construct):
                 ),
             ),
             manifest=self.manifest,
-            workshop=Workshop(props.functions, self.manifest, build, wheels=not props.local),
+            workshop=Workshop(
+                props.functions,
+                self.manifest,
+                build,
+                wheels=not props.local,
+                platform=Platform(props.python, props.architecture),
+            ),
         )
 
     def _alarms(self, recipients: inbox_toml.AlarmSpec, resources: Resources) -> Alarms:

@@ -1,6 +1,7 @@
 """The function behind the API: verifies, stores, enqueues and acknowledges deliveries."""
 
 from constructs import Construct
+from webhook_inbox_cdk.bucket import HASHED
 from webhook_inbox_cdk.function import InboxFunction, Shape
 from webhook_inbox_cdk.resources import Resources
 
@@ -19,7 +20,8 @@ class Ingest(InboxFunction):
         environment = IngestEnvironment(
             table_name=resources.ledger.table.table_name,
             bucket_name=resources.bodies.bucket.bucket_name,
-            queue_urls=resources.queue_urls,
+            queue_url=resources.queue_url,
+            queue_prefix=resources.queue_prefix,
             secret_prefix=resources.secrets.prefix,
         )
         shape = Shape(
@@ -39,7 +41,11 @@ class Ingest(InboxFunction):
             on=[resources.table],
         )
         self.allow("sqs:SendMessage", on=resources.work_queues)
-        self.allow("s3:PutObject", on=[resources.bodies.objects, resources.bodies.rejected_objects])
+        self.allow(
+            "s3:PutObject",
+            on=[resources.bodies.objects, resources.bodies.rejected_objects],
+            pattern=HASHED,
+        )
         secrets = [
             *resources.secrets.arns(resources.source_secrets),
             *resources.secrets.token_key,

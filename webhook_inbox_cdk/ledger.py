@@ -4,6 +4,8 @@ from aws_cdk import RemovalPolicy
 from aws_cdk import aws_dynamodb as dynamodb
 from constructs import Construct
 
+from webhook_inbox.ledger.schema import BY_DUE, BY_RECEIVED
+
 
 class Ledger(Construct):
     """The table with its two indexes and its TTL."""
@@ -29,16 +31,15 @@ class Ledger(Construct):
             deletion_protection=protected,
         )
 
-    @property
-    def indexes(self) -> str:
-        """The ARN pattern of the indexes, without the table."""
-        return f"{self.table.table_arn}/index/*"
+    def index(self, name: str) -> str:
+        """Returns the ARN of an index."""
+        return f"{self.table.table_arn}/index/{name}"
 
 
 def _by_received() -> dynamodb.GlobalSecondaryIndexPropsV2:
     """Lists events by hour and shard, with what a search and the reconciler need of each."""
     return dynamodb.GlobalSecondaryIndexPropsV2(
-        index_name="by_received",
+        index_name=BY_RECEIVED,
         partition_key=_text("received_bucket"),
         sort_key=_number("received_at"),
         projection_type=dynamodb.ProjectionType.INCLUDE,
@@ -49,7 +50,7 @@ def _by_received() -> dynamodb.GlobalSecondaryIndexPropsV2:
 def _by_due() -> dynamodb.GlobalSecondaryIndexPropsV2:
     """Lists unfinished runs that need attention by due time; sparse: other runs have no entry."""
     return dynamodb.GlobalSecondaryIndexPropsV2(
-        index_name="by_due",
+        index_name=BY_DUE,
         partition_key=_text("due_bucket"),
         sort_key=_number("due_at"),
         projection_type=dynamodb.ProjectionType.KEYS_ONLY,

@@ -10,6 +10,7 @@ from webhook_inbox_cdk.function import InboxFunction, Shape
 from webhook_inbox_cdk.resources import Resources
 
 from webhook_inbox.adapters.environment import MaintenanceEnvironment
+from webhook_inbox.ledger.schema import BY_DUE, BY_RECEIVED
 
 # The memory in MB with which Lambda gives a function one CPU. Resuming a run costs the reconciler
 # about 1 ms of it; with 512 MB a pass could not drain a destination of 100 calls a second.
@@ -17,7 +18,7 @@ ONE_CPU: Final = 1769
 
 
 class MaintenanceFunction(InboxFunction):
-    """Queries the ledger's indexes, sends to every work queue, deletes messages from the DLQs."""
+    """Queries the due index, sends to every work queue, deletes messages from the DLQs."""
 
     def __init__(
         self,
@@ -31,8 +32,9 @@ class MaintenanceFunction(InboxFunction):
         bundle = resources.workshop.make(name)
         environment = MaintenanceEnvironment(
             table_name=resources.ledger.table.table_name,
-            queue_urls=resources.queue_urls,
-            dlq_urls=resources.dlq_urls,
+            queue_url=resources.queue_url,
+            queue_prefix=resources.queue_prefix,
+            dlq_names=resources.dlq_names,
         )
         shape = Shape(
             name=name,
@@ -52,7 +54,7 @@ class MaintenanceFunction(InboxFunction):
             "dynamodb:UpdateItem",
             on=[resources.table],
         )
-        self.allow("dynamodb:Query", on=[resources.ledger.indexes])
+        self.allow("dynamodb:Query", on=[resources.ledger.index(BY_DUE)])
         if resources.manifest.serial_lanes:
             # Deletes the block of an ordering key once the run that caused it is settled.
             self.allow("dynamodb:DeleteItem", on=[resources.table])
@@ -83,9 +85,13 @@ class Reconciler(MaintenanceFunction):
         super().__init__(
             scope, construct_id, name="reconciler", resources=resources, memory=ONE_CPU
         )
+        # Lists events, to find those whose runs were not sent.
+        self.allow("dynamodb:Query", on=[resources.ledger.index(BY_RECEIVED)])
         # Tells a backlog from a lost message by the queue's length and its oldest message.
         self.allow("sqs:GetQueueAttributes", on=resources.work_queues)
-        self.allow("cloudwatch:GetMetricStatistics", on=["*"])
+        self.allow(
+            "cloudwatch:GetMetricStatistics", on=["*"], pattern="CloudWatch metrics have no ARN."
+        )
         events.Rule(
             scope,
             "Schedule",

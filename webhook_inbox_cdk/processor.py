@@ -12,13 +12,13 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
+from webhook_inbox_cdk.bucket import HASHED
 from webhook_inbox_cdk.function import InboxFunction, Shape
 from webhook_inbox_cdk.queue import VISIBILITY_TIMEOUT, Lane
 from webhook_inbox_cdk.resources import Resources
 
 from webhook_inbox.adapters.environment import ProcessorEnvironment
 from webhook_inbox.domain.errors import ConfigurationError
-from webhook_inbox.domain.manifest import SPLIT
 
 TIMEOUT = VISIBILITY_TIMEOUT // 6
 DEFAULT_CONCURRENCY: Final = 5
@@ -115,14 +115,14 @@ class Processor(InboxFunction):
             "sqs:SendMessage",
             on=[lane.work.queue_arn],
         )
-        self.allow("s3:GetObject", on=[resources.bodies.objects])
+        self.allow("s3:GetObject", on=[resources.bodies.objects], pattern=HASHED)
         if any(h.order and h.lane == lane.name for h in resources.manifest.handlers.values()):
             # The waiting runs of an ordering key.
             self.allow("dynamodb:DeleteItem", "dynamodb:PutItem", on=[resources.table])
-        if _splits(resources, lane):
+        if resources.manifest.splits(lane.name):
             self.allow("dynamodb:PutItem", on=[resources.table])
             self.allow("sqs:SendMessage", on=resources.work_queues)
-            self.allow("s3:PutObject", on=[resources.bodies.objects])
+            self.allow("s3:PutObject", on=[resources.bodies.objects], pattern=HASHED)
         # Without it S3 answers "access denied" for a missing body, which would be retried.
         self.allow("s3:ListBucket", on=[resources.bodies.bucket.bucket_arn])
         own = frozenset(resources.manifest.secrets) - resources.source_secrets
@@ -130,18 +130,13 @@ class Processor(InboxFunction):
         self.allow("secretsmanager:GetSecretValue", on=secrets)
 
 
-def _splits(resources: Resources, lane: Lane) -> bool:
-    spec = resources.manifest.handlers.get(SPLIT)
-    return spec is not None and spec.lane == lane.name
-
-
 def _shape(resources: Resources, lane: Lane, placement: Placement) -> Shape:
     bundle = resources.workshop.make("processor")
-    own_queue = {lane.name: lane.work.queue_url}
     environment = ProcessorEnvironment(
         table_name=resources.ledger.table.table_name,
         bucket_name=resources.bodies.bucket.bucket_name,
-        queue_urls=resources.queue_urls if _splits(resources, lane) else own_queue,
+        queue_url=resources.queue_url,
+        queue_prefix=resources.queue_prefix,
         secret_prefix=resources.secrets.prefix,
         lane=lane.name,
         max_receive_count=lane.max_receive_count,

@@ -1,13 +1,22 @@
 """The secrets of sources, destinations and handlers."""
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from aws_cdk import Arn, ArnComponents, ArnFormat, RemovalPolicy, Stack
 from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
+from webhook_inbox_cdk.waive import waive
 
 from webhook_inbox.domain.manifest import SMOKE_SOURCE
 from webhook_inbox.domain.secrets import COMPLETION_KEY, TOKEN_KEY
+
+WAIVED: Final = {
+    "AwsSolutions-SMG4": "The provider chooses a source's secret, and tokens that were handed out"
+    " depend on a generated key: a schedule would reject genuine requests. `webhookctl secrets"
+    " set` keeps the previous value valid.",
+    "CKV_AWS_149": "Secrets Manager encrypts with its own key; no other account reads the secret.",
+}
 
 
 class Secrets(Construct):
@@ -72,6 +81,7 @@ class Secrets(Construct):
                 password_length=64, exclude_punctuation=True
             ),
         )
+        waive(key, WAIVED)
         key.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
         return key.attr_id
 
@@ -82,5 +92,6 @@ class Secrets(Construct):
             name=f"{self.prefix}{name}",
             description="webhook-inbox: set it with `webhookctl secrets set`",
         )
+        waive(secret, WAIVED)
         secret.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
         return secret

@@ -37,7 +37,7 @@ table: Final = DynamoTable(dynamodb, environment.table_name, call=quick_caller("
 lanes: Final = Lanes(
     {
         lane: SqsQueue(sqs, url, call=quick_caller("sqs", budget))
-        for lane, url in environment.queue_urls.items()
+        for lane, url in environment.queue_urls(manifest).items()
     }
 )
 ingest: Final = Ingest(

@@ -76,7 +76,7 @@ def test_an_alert_that_comes_after_its_resolution_is_not_opened(inbox: Inbox) ->
     assert actions(inbox) == ["resolve"]
 
 
-def test_the_routing_key_is_told_nobody(inbox: Inbox) -> None:
+def test_the_routing_key_is_not_recorded(inbox: Inbox) -> None:
     inbox.destinations["pagerduty"].answers(400, {"errors": ["testing-pagerduty is wrong"]})
     run = failed(inbox)
     assert run.status == "dead_letter"
@@ -84,6 +84,6 @@ def test_the_routing_key_is_told_nobody(inbox: Inbox) -> None:
     assert "[secret] is wrong" in run.error
 
 
-def test_without_a_routing_key_nobody_is_paged_and_everybody_told() -> None:
+def test_without_a_routing_key_no_incident_is_opened_and_the_log_says_so() -> None:
     inbox = Inbox("functions", secrets={"pagerduty": None})
     assert failed(inbox).error == "secret 'pagerduty' is not set: webhookctl secrets set pagerduty"

@@ -34,20 +34,23 @@ class Account:
     bucket: str
     queue: str
     dead_letters: str
+    standard: str = ""
 
     @property
     def environment(self) -> dict[str, str]:
         """The environment that the stacks set, for all functions."""
+        default = self.standard or self.queue
         return {
             "TABLE_NAME": self.table_name,
             "BUCKET_NAME": self.bucket,
-            "QUEUE_URLS": json.dumps({"default": self.queue}),
-            "DLQ_URLS": json.dumps({"default": self.dead_letters}),
+            "QUEUE_URL": default,
+            "QUEUE_PREFIX": default.rpartition("/")[2].removesuffix("default"),
+            "DLQ_NAMES": json.dumps({"default": self.dead_letters.rpartition("/")[2]}),
             "SECRET_PREFIX": PREFIX,
             "LANE": "default",
             "MAX_RECEIVE_COUNT": str(MAX_RECEIVE_COUNT),
             "CODE_VERSION": "0123456789ab",
-            "POWERTOOLS_METRICS_NAMESPACE": "WebhookInbox",
+            "POWERTOOLS_METRICS_NAMESPACE": "WebhookInbox/Account",
         }
 
     @property
@@ -126,7 +129,9 @@ def _clients(endpoint: str | None) -> dict[str, Any]:
 def open_account(endpoint: str | None = None, *, name: str = "inbox") -> Account:
     """Makes the resources as the stacks do."""
     clients = _clients(endpoint)
-    queue, dead = create_queues(clients["sqs"], name, max_receive_count=MAX_RECEIVE_COUNT)
+    queue, dead = create_queues(
+        clients["sqs"], f"{name}-default", max_receive_count=MAX_RECEIVE_COUNT
+    )
     return Account(
         clients=clients,
         table_name=create_table(clients["dynamodb"], name),

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from webhook_inbox.domain.manifest import METADATA, Manifest
+
 Properties = dict[str, Any]
 
 # Kept, except by the rollback of the very deployment that made it: nothing is in it yet.
@@ -29,6 +31,10 @@ class Template:
     @property
     def outputs(self) -> dict[str, Any]:
         return {name: output["Value"] for name, output in self.body["Outputs"].items()}
+
+    @property
+    def manifest(self) -> Manifest:
+        return Manifest.from_data(json.loads(self.body["Metadata"][METADATA]))
 
     def all(self, kind: str) -> dict[str, Properties]:
         """The properties of every resource of a type, by logical id."""

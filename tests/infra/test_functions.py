@@ -44,6 +44,8 @@ def _short(resource: str) -> str:
     for start, short in known.items():
         if resource.startswith("${" + start):
             return short + resource.partition("}")[2]
+    if ":secret:" in resource:
+        return "secret " + resource.rpartition("/")[2]
     return "logs" if "Logs" in resource else resource
 
 
@@ -57,6 +59,7 @@ def test_ingest_writes_sends_and_reads_its_sources_secrets_only(dev: Template) -
         "bucket/rejected/*": {"s3:PutObject"},
         "secret github": {"secretsmanager:GetSecretValue"},
         "secret stripe": {"secretsmanager:GetSecretValue"},
+        "secret smoke-??????": {"secretsmanager:GetSecretValue"},
     }
 
 
@@ -128,7 +131,7 @@ def test_the_processor_that_splits_batches_takes_items_in_for_every_lane(
     }
     variables = splitting.function("processor")["Environment"]["Variables"]
     read = ProcessorEnvironment.read({key: named(value) for key, value in variables.items()})
-    assert list(read.queue_urls) == ["default", "slow"]
+    assert list(read.reachable(splitting.manifest)) == ["default", "slow"]
     others = [t.one("AWS::IAM::Policy", "InboxProcessorslowRole") for t in (splitting, dev)]
     assert others[0] == others[1]
 
@@ -137,7 +140,7 @@ def test_replay_finds_changes_and_sends_runs_and_clears_dead_copies(dev: Templat
     assert rights(dev, "replay") == {
         "logs": LOGS,
         "table": {*ROWS, "dynamodb:BatchGetItem", "dynamodb:PutItem"},
-        "table/index/*": {"dynamodb:Query"},
+        "table/index/by_due": {"dynamodb:Query"},
         "work": {"sqs:SendMessage"},
         "slow work": {"sqs:SendMessage"},
         "dead": DEAD,
@@ -149,6 +152,7 @@ def test_reconciler_looks_at_the_backlog_and_keeps_no_audit(dev: Template) -> No
     assert rights(dev, "reconciler") == {
         **rights(dev, "replay"),
         "table": {*ROWS, "dynamodb:BatchGetItem"},
+        "table/index/by_received": {"dynamodb:Query"},
         "work": {"sqs:SendMessage", "sqs:GetQueueAttributes"},
         "slow work": {"sqs:SendMessage", "sqs:GetQueueAttributes"},
         "*": {"cloudwatch:GetMetricStatistics"},
@@ -246,9 +250,10 @@ def test_functions_read_the_environment_that_they_are_given(
     variables = dev.function(name)["Environment"]["Variables"]
     read = model.read({key: named(value) for key, value in variables.items()})
     assert read.table_name.startswith("${InboxLedgerTable")
-    lanes = ["default"] if name == "processor" else ["default", "slow"]
-    assert list(read.queue_urls) == lanes
-    assert all(url.startswith("${InboxLane") for url in read.queue_urls.values())
+    assert read.queue_url.startswith("${InboxLanedefaultWork")
+    if isinstance(read, MaintenanceEnvironment):
+        assert list(read.dlq_names) == ["default", "slow"]
+        assert all(dlq.endswith(".QueueName}") for dlq in read.dlq_names.values())
     if isinstance(read, ProcessorEnvironment):
         assert len(read.code_version) == 12
 
@@ -257,7 +262,7 @@ def test_functions_read_the_environment_that_they_are_given(
 def test_functions_say_who_they_are(dev: Template, name: str) -> None:
     variables = dev.function(name)["Environment"]["Variables"]
     assert variables["POWERTOOLS_SERVICE_NAME"] == name
-    assert variables["POWERTOOLS_METRICS_NAMESPACE"] == "WebhookInbox"
+    assert variables["POWERTOOLS_METRICS_NAMESPACE"] == "WebhookInbox/Inbox"
 
 
 def test_processor_knows_its_queue_s_limits(dev: Template) -> None:

@@ -14,7 +14,6 @@ from webhook_inbox_cdk.processor import Placement
 from tests.infra.conftest import INBOX, write_functions
 from tests.infra.template import Template, named
 from webhook_inbox.domain.errors import ConfigurationError
-from webhook_inbox.domain.manifest import METADATA, Manifest
 
 # A changed id replaces the resource: another address to register at every provider, an empty
 # table, secrets to set again. Change the construct tree if you must; never these.
@@ -51,7 +50,7 @@ def test_ids_of_what_must_not_be_replaced_stay(dev: Template, prod: Template) ->
 
 
 def test_the_template_has_the_manifest_for_the_command_line(dev: Template) -> None:
-    found = Manifest.from_data(json.loads(dev.body["Metadata"][METADATA]))
+    found = dev.manifest
     assert found.stage == "dev"
     assert found.sources.keys() >= {"github"}
     assert found.handlers
@@ -94,16 +93,6 @@ def test_sources_that_differ_by_dashes_only_are_refused(tmp_path: Path, props: I
     app = App(outdir=str(tmp_path / "out"))
     with pytest.raises(ConfigurationError, match="'a1b' differs from another source"):
         WebhookInbox(Stack(app, "Dashes"), "Inbox", replace(props, functions=functions))
-
-
-def test_stages_share_no_name(dev: Template, prod: Template) -> None:
-    def names(template: Template) -> set[str]:
-        queues = [q.get("QueueName", "") for q in template.all("AWS::SQS::Queue").values()]
-        secrets = [s["Name"] for s in template.all("AWS::SecretsManager::Secret").values()]
-        return {*queues, *secrets} - {""}
-
-    assert len(names(dev)) == len(names(prod)) == 6
-    assert not names(dev) & names(prod)
 
 
 def test_stages_have_the_same_resources(dev: Template, prod: Template) -> None:

@@ -1,11 +1,7 @@
 """The lanes: how long messages are kept, when SQS gives them up, who may come near."""
 
-from pathlib import Path
-
 import pytest
-from aws_cdk import App, Stack
 from webhook_inbox_cdk.processor import DEFAULT_CONCURRENCY, Placement
-from webhook_inbox_cdk.queue import Lane
 
 from tests.infra.conftest import Synthesize
 from tests.infra.template import KEPT_ONCE_DEPLOYED, Template, named, survival
@@ -118,16 +114,3 @@ def test_reserved_concurrency_below_what_sqs_hands_out_is_refused(synthesize: Sy
 def test_concurrency_that_sqs_does_not_know_is_refused(many: int) -> None:
     with pytest.raises(ConfigurationError, match="SQS takes 2 to 1000"):
         Placement(max_concurrency=many).check()
-
-
-def test_lanes_get_distinct_names_that_sqs_takes(tmp_path: Path) -> None:
-    app = App(outdir=str(tmp_path))
-    stack = Stack(app, "Lanes")
-    for place, name in enumerate(("a.b", "a-b", "a_b", "x" * 64)):
-        Lane(stack, f"Lane{place}", stage="x" * 20, name=name, fifo=False, max_receive_count=5)
-    queues = Template.of(Path(app.synth().directory), "Lanes").all(QUEUE).values()
-    names = [queue["QueueName"] for queue in queues if "QueueName" in queue]
-    assert len(set(names)) == 4
-    assert all(
-        len(name) <= 80 and name.replace("-", "").replace("_", "").isalnum() for name in names
-    )

@@ -237,6 +237,11 @@ class Manifest:
         """The FIFO lanes: those of serial handlers."""
         return frozenset(spec.lane for spec in self.handlers.values() if spec.serial)
 
+    def splits(self, lane: str) -> bool:
+        """Returns whether the lane's processor splits batches, whose items are in every lane."""
+        spec = self.handlers.get(SPLIT)
+        return spec is not None and spec.lane == lane
+
     def with_sink(self, url: str) -> "Manifest":
         """Returns the manifest with the sink's URL in the destinations that it stands for."""
         placed = {

@@ -1,4 +1,4 @@
-"""A deployed stage has no address of this machine, of another network, or of nobody."""
+"""A deployed stage refuses loopback, private and placeholder addresses."""
 
 from pathlib import Path
 

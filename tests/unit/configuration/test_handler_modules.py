@@ -111,7 +111,7 @@ def test_a_name_that_is_no_module_s_is_refused(root: Path, name: str) -> None:
         registered_modules(root)
 
 
-def test_a_file_that_nobody_registered_is_refused(root: Path) -> None:
+def test_an_unregistered_file_is_refused(root: Path) -> None:
     (root / "handlers" / "slack.py").touch()
     with pytest.raises(ConfigurationError) as refusal:
         registered_modules(root)

@@ -14,7 +14,7 @@ def chain(names: str = "", depth: str = "", trace: str = "") -> CallChain:
     return CallChain.read({CHAIN: names, DEPTH: depth, TRACE: trace})
 
 
-def test_without_headers_nobody_has_called() -> None:
+def test_without_headers_the_call_chain_is_empty() -> None:
     assert CallChain.read({}) == CallChain((), 0, "")
     CallChain.read({}).check("shop.fulfil")
 

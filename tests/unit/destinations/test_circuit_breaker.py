@@ -1,4 +1,4 @@
-"""The circuit breaker: all workers count together, nobody calls what is down, one run probes."""
+"""The circuit breaker: all workers count together, no run calls a failing host, one run probes."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -97,7 +97,7 @@ def test_without_a_breaker_no_failure_counts(site: Site) -> None:
     assert list(site.table) == []
 
 
-def test_a_breaker_that_was_taken_out_stops_nobody_though_its_row_says_open(
+def test_a_removed_breaker_stops_no_run_although_its_row_is_open(
     opened: Site,
 ) -> None:
     opened.spec = replace(CRM, breaker=None)
@@ -117,7 +117,7 @@ def test_an_expired_row_says_nothing(opened: Site) -> None:
 # -- open
 
 
-def test_while_it_is_open_nobody_begins_and_nobody_calls(opened: Site) -> None:
+def test_no_run_begins_or_calls_while_it_is_open(opened: Site) -> None:
     other = opened.worker()
     for _ in range(59):
         assert not opened.admit().go
@@ -231,7 +231,7 @@ def test_the_probe_makes_one_call_until_that_is_answered(recovering: Site) -> No
     recovering.enter(reservations)
 
 
-def test_after_a_probe_that_succeeds_everybody_calls(recovering: Site) -> None:
+def test_all_runs_call_after_a_successful_probe(recovering: Site) -> None:
     recovering.call(OK)
 
     for gate in (recovering.gate, recovering.worker()):
@@ -241,7 +241,7 @@ def test_after_a_probe_that_succeeds_everybody_calls(recovering: Site) -> None:
     assert recovering.admit().go
 
 
-def test_after_a_probe_that_fails_nobody_calls_until_the_next_recovery(recovering: Site) -> None:
+def test_no_run_calls_after_a_failed_probe_until_the_next_recovery(recovering: Site) -> None:
     recovering.call(FAILED)
 
     other = recovering.worker()
@@ -313,7 +313,7 @@ def test_a_probe_that_comes_to_its_call_too_late_is_put_off_while_another_probes
     recovering.put_off(reservations, gate=slow)
 
 
-def test_a_probe_that_comes_to_its_call_too_late_still_probes_if_nobody_else_does(
+def test_a_late_probe_still_probes_if_no_other_run_does(
     recovering: Site,
 ) -> None:
     reservations = dict(recovering.admit().reservations)

@@ -124,7 +124,7 @@ def test_a_reservation_whose_answer_was_lost_costs_one_reservation() -> None:
     assert lost == pytest.approx(2, abs=0.01)
 
 
-def test_a_row_that_everybody_writes_at_once_stops_nobody() -> None:
+def test_a_row_that_all_workers_write_at_once_stops_no_run() -> None:
     """Each try finds another timeline than it saw."""
     site = Site(LIMITED)
 

@@ -168,7 +168,7 @@ def test_at_1000_a_second_workers_that_call_rarely_waste_less_than_half() -> Non
 # -- an outage
 
 
-def test_while_a_destination_is_down_hardly_anybody_calls_and_all_come_when_it_is_up() -> None:
+def test_few_runs_call_a_destination_that_is_down_and_all_call_when_it_is_up() -> None:
     def answer(time: float) -> CallOutcome:
         return CallOutcome.failed() if 5 <= time < 100 else CallOutcome.ok()
 

@@ -43,7 +43,7 @@ def begun(site: Site, seconds: float) -> list[float]:
 # -- the pause
 
 
-def test_nobody_calls_until_it_is_over(paused: Site) -> None:
+def test_no_run_calls_until_it_is_over(paused: Site) -> None:
     first = paused.admit()
     for _ in range(23):
         assert paused.wait(paused.admit(gate=paused.worker())) > 0

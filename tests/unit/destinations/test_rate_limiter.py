@@ -1,4 +1,4 @@
-"""The rate limit: a turn for each run, a time to begin for each call, and nobody sent back."""
+"""The rate limit: a turn for each run, a start time for each call, and no run sent back."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -93,7 +93,7 @@ def test_a_run_that_comes_later_does_not_overtake(site: Site) -> None:
     assert site.wait(site.admit()) == pytest.approx(100 * STEP - 5 - LEAD_SECONDS, abs=0.01)
 
 
-def test_when_all_have_had_their_turn_nobody_waits(site: Site) -> None:
+def test_no_run_waits_after_all_have_had_their_turn(site: Site) -> None:
     crowd(site, 100)
     site.clock.advance(seconds=100 * STEP)
 
@@ -240,7 +240,7 @@ def test_a_call_of_a_destination_that_was_not_declared_queues_like_a_run(site: S
     site.enter(reservations)
 
 
-def test_calls_that_nobody_queued_for_keep_new_runs_back(site: Site) -> None:
+def test_calls_without_a_turn_keep_new_runs_back(site: Site) -> None:
     """Each run makes three calls: as many begin as can make them."""
     for _ in range(7):
         assert site.admit().go

@@ -448,7 +448,7 @@ def test_a_worker_that_takes_the_run_up_at_once_is_let(world: World) -> None:
     assert world.run().status is Status.PROCESSING
 
 
-def test_a_run_that_is_gone_is_nobodys_to_decide(world: World) -> None:
+def test_a_run_that_is_gone_cannot_be_decided(world: World) -> None:
     asked = hold(world)
     world.table.delete(run_key("acme", "evt-1", "acme.fulfil"))
     decision = deciding(world).approve(asked, **WHO)

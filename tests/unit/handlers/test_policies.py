@@ -82,7 +82,7 @@ def test_of_several_policies_the_first_objection_counts() -> None:
     assert all_of()(None, None) is None
 
 
-def test_whoever_sends_unnamed_where_an_agent_is_required_is_skipped_with_the_reason() -> None:
+def test_an_unnamed_sender_is_skipped_with_the_reason_where_an_agent_is_required() -> None:
 
     shop = Router("shop")
     calls: list[str] = []

@@ -21,7 +21,7 @@ def deny(event: Event, _: Context) -> Deny:
 
 
 async def allow(event: Event, _: Context) -> None:
-    """Asks somebody else, and has nothing against it."""
+    """Asks another approver, and has no objection itself."""
 
 
 async def hold_later(event: Event, _: Context) -> Hold:

@@ -125,7 +125,7 @@ def test_a_handler_needs_a_type() -> None:
         Router("a").on()(noop)
 
 
-def test_a_name_that_nobody_registered_is_none() -> None:
+def test_an_unregistered_name_is_none() -> None:
     assert Router("a").registered("a.b") is None
 
 

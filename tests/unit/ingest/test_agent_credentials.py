@@ -105,7 +105,7 @@ def test_who_sent_an_event_is_kept_with_it_and_told_to_its_handler(
     assert inbox.seen == ["planner", "buyer"]
 
 
-def test_an_event_of_a_source_without_agents_is_nobodys(inbox: Agents) -> None:
+def test_an_event_of_a_source_without_agents_names_no_agent(inbox: Agents) -> None:
     inbox.vault.rotate("keys", "one-key-for-all")
     inbox.call("keys", "one-key-for-all")
     inbox.run_until_quiet()

@@ -50,7 +50,7 @@ def wait_for_it(world: World, minutes: int = 15) -> None:
     enrolment.begin(world.table, "asana", by="ops", now=world.now, until=until)
 
 
-def test_an_offered_secret_is_stored_and_echoed_while_somebody_waits(
+def test_an_offered_secret_is_stored_and_echoed_during_an_enrolment(
     world: World, ingest: Ingest
 ) -> None:
     wait_for_it(world)
@@ -61,7 +61,7 @@ def test_an_offered_secret_is_stored_and_echoed_while_somebody_waits(
     assert world.vault.fetch("asana-key") == (OFFERED,)
 
 
-def test_a_secret_that_nobody_waits_for_is_refused_and_kept_nowhere(
+def test_a_secret_outside_an_enrolment_is_refused_and_not_stored(
     world: World, ingest: Ingest
 ) -> None:
     receipt = offer(world, ingest)

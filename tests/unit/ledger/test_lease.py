@@ -153,7 +153,7 @@ def test_a_parked_run_has_no_copy_to_miss(status: Status) -> None:
 
 
 @WAITING
-def test_somebody_elses_older_message_is_dropped(status: Status) -> None:
+def test_an_older_message_of_another_claim_is_dropped(status: Status) -> None:
     table = row(status, generation=1, next_attempt_at=NOW + 300 * SECOND)
     assert refused(table, OTHER, generation=0) is Refusal.STALE_GENERATION
 
@@ -225,7 +225,7 @@ def test_a_redriven_message_needs_the_current_generation_too() -> None:
     assert refused(table, late, generation=0) is Refusal.STALE_GENERATION
 
 
-# -- nobody may
+# -- refused
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_a_redriven_message_needs_the_current_generation_too() -> None:
     ],
 )
 @pytest.mark.parametrize("message", [MESSAGE, OTHER], ids=["same", "other"])
-def test_nobody_claims_what_is_finished_or_held(
+def test_a_finished_or_held_run_is_not_claimed(
     status: Status, why: Refusal, message: Message
 ) -> None:
     late = replace(message, sent_at=NOW + timedelta(days=1))

@@ -40,7 +40,7 @@ def test_a_paused_handler_is_known_with_who_paused_it_when_and_why(world: World)
     assert control.at == control.changed_at == world.now
 
 
-def test_what_nobody_paused_is_not_known(world: World) -> None:
+def test_a_handler_without_a_pause_has_none(world: World) -> None:
     assert controls(world.table) == {}
 
 

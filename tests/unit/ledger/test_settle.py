@@ -222,7 +222,7 @@ def test_a_worker_that_lost_its_lease_changes_nothing(
     assert list(table) == [row]
 
 
-def test_a_worker_whose_lease_has_run_out_may_settle_while_nobody_took_it() -> None:
+def test_an_expired_lease_may_settle_while_no_other_worker_has_it() -> None:
     table, run = stored(claimed_until=to_ms(NOW - timedelta(hours=1)))
     assert settle(table, run, DONE, sent_at=SENT).status is Status.DONE
 
@@ -269,7 +269,7 @@ PENDING = {"status": "pending", "lease_id": None, "claimed_until": None}
     ],
     ids=["processing", "pending", "never begun", "replayed", "failed", "held"],
 )
-def test_a_run_that_nobody_works_on_is_given_up(state: dict[str, Any]) -> None:
+def test_a_run_without_a_worker_is_given_up(state: dict[str, Any]) -> None:
     table, run = stored(**state)
     assert give_up(table, run, error="lost", now=NOW, sent_at=SENT)
     (row,) = table

@@ -141,7 +141,7 @@ def test_a_call_that_fails_is_made_up_for(
     assert len(world.handled) == 1
 
 
-def test_a_breaker_that_cannot_be_read_stops_nobody_and_is_told(world: World) -> None:
+def test_a_breaker_that_cannot_be_read_stops_no_run_and_is_reported(world: World) -> None:
     world.deliver()
     message = world.taken()
     world.plan.fail("GetItem", skip=2, times=9)

@@ -99,9 +99,7 @@ def test_a_parked_deferral_has_no_message_and_comes_back_when_due(world: World) 
         (TransientOfCall("down", max_attempts=1), False),
     ],
 )
-def test_who_gives_up_for_good_may_wake_somebody(
-    world: World, error: Exception, paged: bool
-) -> None:
+def test_giving_up_for_good_may_page(world: World, error: Exception, paged: bool) -> None:
     world.fails(NAME, error)
     world.deliver()
     result = world.work_once()
@@ -109,7 +107,7 @@ def test_who_gives_up_for_good_may_wake_somebody(
     assert (result.outcome, result.page) == (RunOutcome.DEAD, paged)
 
 
-def test_nobody_is_woken_while_it_is_tried_again(world: World) -> None:
+def test_a_retry_does_not_page(world: World) -> None:
     world.fails(NAME, TransientOfCall("no such host", max_attempts=3, page=True))
     world.deliver()
     result = world.work_once()

@@ -27,7 +27,7 @@ from webhookctl import conformance
 ROOT = Path(__file__).parents[3]
 VECTORS = ROOT / "tests" / "vectors"
 SAMPLES = ROOT / "events" / "ingest"
-# The declared scheme has no provider, so nobody publishes vectors of it.
+# The declared scheme has no provider, so no vectors of it are published.
 DECLARED = "hmac"
 # Of every form that providers give: text and base64, hex, a user's password, the parts of several.
 SECRETS = (SECRET, "00ff" * 16, f"it:{SECRET}", json.dumps({"client_id": "it", "secret": SECRET}))

@@ -62,7 +62,7 @@ def test_each_agent_is_known_by_its_own_credential(auth: str) -> None:
 
 
 @both
-def test_a_secret_that_is_one_credential_is_nobodys_in_particular(auth: str) -> None:
+def test_a_secret_that_is_one_credential_names_no_agent(auth: str) -> None:
     assert agent_of(auth, sent(auth, ONE[auth]), ONE[auth]) == (0, "")
 
 

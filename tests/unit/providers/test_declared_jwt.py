@@ -123,7 +123,7 @@ def test_a_jwk_set_in_the_secret_names_the_agent_by_kid() -> None:
     assert agent_of(sent(token(BUYER, head={"kid": "x"})), held) is Reason.INVALID_SIGNATURE
 
 
-def test_a_key_without_a_name_lets_nobody_in_among_agents_own() -> None:
+def test_a_key_without_a_name_is_rejected_among_agents_own() -> None:
     """Whoever had it could claim to be any of them."""
     held = json.dumps({"keys": [jwk(PLANNER, kid="planner"), jwk(BUYER)]})
 

@@ -265,7 +265,7 @@ def test_one_whose_workers_all_died_stops_its_ordering_key_as_well(world: Serial
     assert world.bill("a2").status is Status.DEFERRED
 
 
-def test_one_that_waited_until_its_event_s_end_stops_nobody(world: SerialWorld) -> None:
+def test_a_run_that_waited_until_its_event_expired_blocks_no_other(world: SerialWorld) -> None:
     world.fail_for("a1", Transient("once"))
     world.accept("a1")
     world.outcomes()

@@ -223,7 +223,7 @@ def test_a_worker_that_is_killed_keeps_its_ordering_key_back_until_its_message_r
     assert world.bill("a1").status is Status.DONE
 
 
-def test_a_worker_that_is_killed_between_settling_and_deleting_holds_nobody_up(
+def test_a_worker_killed_between_settling_and_deleting_blocks_no_run(
     world: SerialWorld,
 ) -> None:
     world.accept_all("a1", "a2")

@@ -75,7 +75,7 @@ def test_moving_it_on_costs_one_write(paused: World) -> None:
     assert "SendMessageBatch" not in calls
 
 
-def test_before_its_hour_is_over_nobody_touches_it(paused: World) -> None:
+def test_it_is_not_touched_before_its_hour_is_over(paused: World) -> None:
     before = paused.row()
     paused.clock.advance(minutes=30)
     paused.reconcile()
@@ -190,7 +190,7 @@ def test_a_run_that_waits_for_something_else_keeps_waiting(world: World) -> None
     assert world.run().status is Status.DEFERRED
 
 
-def test_paused_again_before_anybody_looked_it_waits_on(paused: World) -> None:
+def test_a_handler_paused_again_before_the_next_pass_keeps_its_runs_waiting(paused: World) -> None:
     say(paused, paused=False)
     say(paused, paused=True)
     paused.clock.advance(minutes=1)

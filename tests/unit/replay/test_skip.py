@@ -1,4 +1,4 @@
-"""A person ends a dead run that nobody is going to repeat."""
+"""An operator closes a dead run that will not be replayed."""
 
 import pytest
 

@@ -165,7 +165,7 @@ def test_a_batch_is_split_and_its_events_are_run(mail: Path, alone: None) -> Non
     assert len(inbox.runs("mail.suppress")) == 3
 
 
-def test_a_handler_that_synth_saw_and_nobody_else_is_told(mail: Path, alone: None) -> None:
+def test_a_handler_that_only_synth_saw_is_reported(mail: Path, alone: None) -> None:
     """A module that registers by what the process is finds no handler in another one."""
     module = mail / "handlers" / "mail.py"
     text = module.read_text().replace('@mail.on("bounce")', "@register")

@@ -160,7 +160,7 @@ def test_a_job_that_failed_ends_its_run(inbox: Inbox) -> None:
     assert "no paper" in run.error
 
 
-def test_a_job_that_nobody_waits_for_cannot_be_completed(inbox: Inbox) -> None:
+def test_a_job_without_a_waiting_run_cannot_be_completed(inbox: Inbox) -> None:
     run = inbox.run("shop.fulfil", {})
     with pytest.raises(KitError, match=r"no run waits for it: unknown: shop.fulfil has never"):
         run.complete("render")

@@ -1,4 +1,4 @@
-"""Every sample file is a delivery of its provider's, whoever signs."""
+"""Every sample file is a delivery of its provider's, with any signer."""
 
 from datetime import UTC, datetime
 from pathlib import Path

@@ -110,7 +110,7 @@ def test_a_gap_is_waited_for_and_filled() -> None:
     assert (second.status, seen) == ("done", [1, 2])
 
 
-def test_a_gap_that_nobody_fills_is_for_a_person() -> None:
+def test_a_gap_that_is_not_filled_needs_a_person() -> None:
     router = Router("sequence")
     router.on("go", name="sequence.act", order=sequence("id", "n", timeout="1h"))(
         lambda event, ctx: None

@@ -1,4 +1,4 @@
-"""A worker that is gone reads nothing, writes nothing and calls nobody."""
+"""A worker that is gone reads nothing, writes nothing and makes no call."""
 
 from collections.abc import Callable
 from functools import partial
@@ -57,7 +57,7 @@ def test_a_dead_one_can_do_nothing_with_it(name: str) -> None:
     assert list(bench.table) == []
 
 
-def test_a_dead_one_calls_nobody() -> None:
+def test_a_dead_worker_makes_no_call() -> None:
     fake, life = Fake(), WorkerLife(alive=False)
     fake.bind(DestinationSpec("crm", "https://crm.example"), ManualClock(), life)
     with pytest.raises(Died):
@@ -101,7 +101,7 @@ def test_a_start_that_was_refused_is_none() -> None:
     assert bench.life.starts == {KEY: 1}
 
 
-def test_a_row_that_is_no_effect_kills_nobody() -> None:
+def test_a_row_that_is_no_effect_kills_no_worker() -> None:
     bench = Bench(CrashPlace(Moment.STARTED, "order"))
     bench.own.update(Key("event#s#e", "run#h"), Change(set={"status": "started", "name": "order"}))
     assert bench.life.alive

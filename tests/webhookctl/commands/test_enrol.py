@@ -147,6 +147,6 @@ def test_without_a_manifest_any_deployed_source_may_be_enrolled(cli: Cli, inbox:
     assert inbox.table.get(key("asana")) is not None
 
 
-def test_a_file_that_is_being_edited_stops_nobody(asana: Cli, checkout: Path) -> None:
+def test_an_invalid_checkout_does_not_stop_the_command(asana: Cli, checkout: Path) -> None:
     (checkout / "inbox.toml").write_text("[sources.asana")
     assert asana("secrets", "enrol", "asana").code == 0

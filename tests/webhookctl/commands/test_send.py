@@ -268,7 +268,7 @@ def test_an_id_names_one_new_event(cli: Cli, order: str, more: list[str]) -> Non
     assert shown.code == 2
 
 
-def test_nobody_listening_is_an_error_for_each_delivery(cli: Cli, order: str) -> None:
+def test_a_closed_port_is_an_error_for_each_delivery(cli: Cli, order: str) -> None:
     shown = cli(
         *("send", order, "--source", "acme", "--url", "http://127.0.0.1:1/webhooks/acme"),
         *("--times", "2"),

@@ -1,4 +1,4 @@
-"""`skip`: a dead run that nobody is going to repeat is finished."""
+"""`skip`: closes a dead run that no operator will replay."""
 
 from tests.webhookctl.commands.stage import Cli, Inbox
 from webhook_inbox.domain.errors import Permanent

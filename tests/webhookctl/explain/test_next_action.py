@@ -167,7 +167,7 @@ def test_an_expired_lease_whose_message_did_not_come_back_is_the_reconcilers() -
     assert said.endswith("the reconciler sends it in 20 min.")
 
 
-def test_an_expired_lease_that_nobody_took_up_points_at_processor_and_reconciler() -> None:
+def test_an_expired_lease_without_a_new_attempt_points_at_processor_and_reconciler() -> None:
     said = words(Status.PROCESSING, attempt_count=2, claimed_until=NOW - 57 * MINUTE)
     assert said.startswith("Check that the processor and the reconciler run: the worker of")
     assert said.endswith("it should have been sent again 30 min ago.")

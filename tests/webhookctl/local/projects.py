@@ -91,7 +91,7 @@ def issue(title: str) -> bytes:
 def deliver(
     url: str, secret: str, title: str, *, delivery: str | None = None
 ) -> tuple[int, dict[str, Any]]:
-    """Posts a signed GitHub event, and again while nobody takes it, as providers do."""
+    """Posts a signed GitHub event, and again until it is accepted, as providers do."""
     return post(*_signed(url, secret, title, delivery))
 
 

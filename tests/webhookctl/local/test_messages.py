@@ -91,6 +91,6 @@ def test_an_answer_that_breaks_off_is_a_connection_error(answer: bytes) -> None:
         asyncio.run(send(port, POST))
 
 
-def test_nobody_there_is_a_connection_error() -> None:
+def test_a_closed_port_is_a_connection_error() -> None:
     with pytest.raises(ConnectionError):
         asyncio.run(send(free_port(), POST))

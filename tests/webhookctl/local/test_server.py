@@ -274,7 +274,7 @@ def test_what_is_no_http_gets_400(front: Front, sent: bytes) -> None:
     assert _post(front)[0] == 202
 
 
-def test_a_client_that_leaves_in_the_middle_disturbs_nobody(front: Front) -> None:
+def test_a_client_that_disconnects_does_not_disturb_other_clients(front: Front) -> None:
     with socket.create_connection(("127.0.0.1", front.port)) as client:
         client.sendall(b"POST /webhooks/acme HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\n{")
     assert _post(front)[0] == 202
@@ -286,7 +286,7 @@ def test_the_top_explains_itself(front: Front) -> None:
     assert b"POST /webhooks/{source}" in received
 
 
-def test_nobody_behind_it_is_502_and_one_line(
+def test_a_closed_upstream_port_is_502_and_one_line(
     serve: Callable[[Gateway | None], Front], lines: list[str]
 ) -> None:
     front = serve(Gateway(free_port(), "", "absent", "absent"))

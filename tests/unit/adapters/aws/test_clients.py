@@ -65,7 +65,7 @@ def test_a_large_body_to_a_service_that_hangs_is_given_up_in_time() -> None:
     assert watch.seconds < 2.5
 
 
-def test_a_port_nobody_listens_on_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_closed_port_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{port}")

@@ -129,7 +129,7 @@ def test_what_will_not_pass_is_permanent(code: str, status: int) -> None:
 @pytest.mark.parametrize(
     ("code", "status"), [("AccessDeniedException", 400), ("AccessDenied", 403), ("Odd", 403)]
 )
-def test_a_missing_right_wakes_somebody_and_names_the_line(code: str, status: int) -> None:
+def test_a_missing_right_pages_and_names_the_line(code: str, status: int) -> None:
     with pytest.raises(Permanent) as raised:
         target(refusal(code, status=status)).call()
     assert raised.value.page
@@ -163,7 +163,7 @@ def test_a_long_text_is_cut() -> None:
 def test_its_own_client_tries_once_and_waits_as_long_as_it_may(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A second try of botocore's would be a second invocation that nobody knows of."""
+    """A second try of botocore's would be a second, unrecorded invocation."""
     made: list[Any] = []
 
     class Session:

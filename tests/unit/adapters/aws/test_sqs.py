@@ -39,7 +39,7 @@ def test_25_messages_are_three_batches() -> None:
     assert all(parameters["QueueUrl"] == URL for _, parameters in client.calls)
 
 
-def test_each_entry_that_failed_comes_back_whoever_is_at_fault() -> None:
+def test_each_failed_entry_is_returned_whatever_the_cause() -> None:
     client = FakeClient(taken(0, 3, failed=(1, 2)))
     sent = messages(4)
 

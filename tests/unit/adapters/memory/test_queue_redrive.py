@@ -33,7 +33,7 @@ def test_a_redriven_message_is_a_new_message(
 def test_a_redrive_moves_as_many_as_it_is_told_and_no_hidden_ones(
     work: MemoryQueue, dead: MemoryQueue
 ) -> None:
-    """What is in flight is not there for a redrive, which receives as anybody does."""
+    """A redrive does not see messages in flight; it receives as any consumer does."""
     dead.send([Outgoing(letter) for letter in "abcd"])
     receive(dead)
 

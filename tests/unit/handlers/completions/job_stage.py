@@ -1,4 +1,4 @@
-"""A handler that starts a job and waits for it, in an inbox in memory, and whoever does the job."""
+"""A handler that starts a job and waits for it, in an inbox in memory, and the job's worker."""
 
 import json
 from collections.abc import Callable

@@ -38,7 +38,7 @@ def test_a_job_that_ends_while_it_is_started(labour: Labour) -> None:
     labour.starting = at_once
     labour.begin()
 
-    # The run looks once more when it has been parked: nobody waits for a quarter of an hour.
+    # The run looks once more when it has been parked, so it does not wait for a quarter of an hour.
     assert labour.returned == [{"pages": 3}]
     finish(labour)
 
@@ -106,7 +106,7 @@ def test_each_call_of_a_completion_may_fail_and_its_repetition_heals(
 def test_what_was_recorded_is_found_without_a_repetition(
     labour: Labour, call: int, fault: Fault
 ) -> None:
-    """The job's worker is gone, and nobody says it again."""
+    """The job's worker is gone, and the completion is not repeated."""
     labour.begin()
     operation = CALLS[call]
     labour.world.plan.fail(operation, fault, skip=CALLS[:call].count(operation))

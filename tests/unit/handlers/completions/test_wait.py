@@ -142,7 +142,7 @@ def test_a_coroutine_waits_just_the_same(labour: Labour, polls: bool) -> None:
     assert len(labour.started) == 1
 
 
-def test_a_coroutine_function_is_refused_where_nobody_would_await_it(labour: Labour) -> None:
+def test_a_coroutine_function_is_refused_where_it_would_not_be_awaited(labour: Labour) -> None:
     async def start(key: Any, token: Any) -> Any:
         return await _hand_over(labour, key, token)
 
@@ -580,7 +580,7 @@ def test_without_a_key_nothing_is_begun(labour: Labour) -> None:
 
 
 def test_a_business_key_is_refused_since_a_token_is_one_runs() -> None:
-    """Shared, the job would be started once, and the other event's token told nobody."""
+    """Shared, the job would be started once, and the other event's token never handed out."""
     labour = Labour(key="invoice:7")
     labour.world.deliver()
     labour.world.work()

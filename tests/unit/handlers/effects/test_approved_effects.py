@@ -131,7 +131,7 @@ def test_an_approval_of_one_amount_is_none_of_another(world: World) -> None:
 
 
 def doubtful(world: World, **how: Any) -> tuple[Downstream, ApprovalRequest]:
-    """Brings a run to be held for a refund of which nobody knows whether it was made."""
+    """Brings a run to be held for a refund whose outcome is unknown."""
     downstream = refunding(world, in_doubt="hold", **how)
     downstream.failing = True
     world.deliver()

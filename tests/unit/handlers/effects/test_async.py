@@ -60,7 +60,7 @@ def test_an_async_effect_that_is_refused_has_failed() -> None:
     assert bench.row("mail")["status"] == "failed"
 
 
-def test_a_coroutine_function_is_refused_where_nobody_would_await_it() -> None:
+def test_a_coroutine_function_is_refused_where_it_would_not_be_awaited() -> None:
     bench = Bench()
 
     async def post(key: str) -> object:

@@ -67,7 +67,7 @@ def test_a_second_call_under_the_key_is_refused_before_it_is_made(inbox: Inbox, 
     assert run.status == "dead_letter"
     assert "'both' makes a second call under its key: give each call an effect" in run.error
     assert [request.path for request in crm.done] == ["/orders"]
-    # The first one happened: nobody may say that nothing was done.
+    # The first one happened, so the run must not report that nothing was done.
     assert run.effects["both"].in_doubt
 
 

@@ -263,13 +263,13 @@ def test_nor_does_an_answer_to_the_repetition(bench: Bench) -> None:
     assert bench.row("charge")["status"] == "started"
 
 
-def test_what_was_turned_away_before_anybody_looked_says_nothing_either(bench: Bench) -> None:
+def test_a_rejection_before_any_look_proves_nothing_either(bench: Bench) -> None:
     bench.sink.planned = [Permanent("401", refused=True)]
     with pytest.raises(Permanent):
         bench.attempt().effect("charge", bench.sink)
     assert bench.row("charge")["status"] == "started"
 
-    bench.clock.advance(days=3)  # until somebody has set the secret, and replays it
+    bench.clock.advance(days=3)  # until an operator sets the secret and replays it
     with pytest.raises(Held, match="no longer knows the key"):
         bench.attempt().effect("charge", bench.sink)
     assert len(bench.sink.keys) == 2

@@ -49,7 +49,7 @@ def test_json_stands_in_it_to_the_digit(body: bytes) -> None:
     "body",
     [b"", b"{", b"NaN", b"[Infinity]", b"\xef\xbb\xbf{}", b"\xff\xfe{\x00}\x00", b"[" * 100_000],
 )
-def test_what_not_everybody_reads_as_json_is_encoded(body: bytes) -> None:
+def test_a_body_that_some_parsers_reject_is_encoded(body: bytes) -> None:
     told = json.loads(cloud_event(event(body), source="shop"))
     assert b64decode(told["data_base64"]) == body
     assert "data" not in told

@@ -251,7 +251,7 @@ def test_a_predecessor_that_died_is_a_gap() -> None:
     assert applied(stage) == [1, 3]
 
 
-def test_one_that_waited_and_died_stands_in_nobodys_way() -> None:
+def test_a_dead_run_that_waited_blocks_no_other() -> None:
     stage = holding(on_gap="skip")
     come(stage, 1, 4, 7)
     key = run_key(SOURCE, "evt_4", HANDLER)
@@ -260,7 +260,7 @@ def test_one_that_waited_and_died_stands_in_nobodys_way() -> None:
     assert applied(stage) == [1, 7]
 
 
-def test_a_row_that_stayed_of_a_number_long_applied_stands_in_nobodys_way() -> None:
+def test_a_stale_row_of_an_applied_number_blocks_no_other() -> None:
     stage = holding(on_gap="skip")
     come(stage, 1, 5, 9)
     pk = f"ordering_key#{HANDLER}#acct_1"
@@ -322,7 +322,7 @@ def test_what_was_fetched_and_comes_late_is_skipped() -> None:
     )
 
 
-def test_while_it_is_fetched_nobody_applies_it() -> None:
+def test_no_run_applies_it_while_it_is_fetched() -> None:
     provider = Provider()
     stage = fetching(provider)
     come(stage, 1, 3)
@@ -403,7 +403,7 @@ def test_a_backfill_that_fails_costs_no_attempt_and_is_told_of() -> None:
 
 
 @pytest.mark.parametrize("on_gap", ["hold", "dead"])
-def test_nobody_holds_an_ordering_key_whose_gap_was_not_closed(on_gap: str) -> None:
+def test_an_ordering_key_whose_gap_was_not_closed_is_not_held(on_gap: str) -> None:
     stage = fetching(Provider(upto=2), on_gap=on_gap)
     come(stage, 1, 5)
     after(stage, minutes=61)

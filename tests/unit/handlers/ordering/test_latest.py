@@ -152,7 +152,7 @@ def test_a_state_that_has_expired_and_is_still_there_is_used(stage: Stage) -> No
     assert done(stage, "evt_3", 3).status is Status.SKIPPED
 
 
-def test_nobody_holds_an_ordering_key_that_was_applied(stage: Stage) -> None:
+def test_an_applied_ordering_key_is_not_held(stage: Stage) -> None:
     done(stage, "evt_1", 1)
     assert stage.state("cus_1").keys().isdisjoint({"holder", "lease_id", "held_at", "held_until"})
 
@@ -261,7 +261,7 @@ def test_a_worker_that_lost_its_hold_records_nothing(stage: Stage) -> None:
     assert stage.state("cus_1")["applied"] == "2"
 
 
-def test_a_worker_that_lost_its_hold_takes_it_from_nobody(stage: Stage) -> None:
+def test_a_worker_that_lost_its_hold_does_not_take_it_from_another(stage: Stage) -> None:
     begun(stage, "evt_1", 1)
     stage.clock.advance(seconds=71)
     begun(stage, "evt_2", 2)

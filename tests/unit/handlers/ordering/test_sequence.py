@@ -1,4 +1,4 @@
-"""`sequence`: one number after the other; whoever comes too early waits, and is woken."""
+"""`sequence`: runs in the order of their numbers; an early run waits until it is woken."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -114,7 +114,7 @@ def test_a_number_that_comes_too_early_waits_without_a_message(stage: Stage) -> 
     assert len(stage.queue) == 0
 
 
-def test_whoever_applies_its_predecessor_wakes_it(stage: Stage) -> None:
+def test_applying_the_predecessor_wakes_it(stage: Stage) -> None:
     come(stage, 3, 2, 1)
     assert applied(stage) == [1, 2, 3]
     assert {run.status for run in stage.runs().values()} == {Status.DONE}
@@ -134,7 +134,7 @@ def test_it_looks_again_by_itself_ever_more_rarely_until_its_timeout(stage: Stag
     assert minutes == [15, 30, 60, 120, 180, 240]
 
 
-def test_nobody_is_woken_before_the_predecessor_is_applied(stage: Stage) -> None:
+def test_no_run_is_woken_before_the_predecessor_is_applied(stage: Stage) -> None:
     come(stage, 3, 1)
     assert applied(stage) == [1]
     assert stage.run("evt_3").status is Status.DEFERRED
@@ -184,7 +184,7 @@ def test_a_skipped_run_counts_as_applied_and_wakes_its_successor(stage: Stage) -
 
 
 @pytest.mark.parametrize("error", [Transient("down"), ValueError("?")])
-def test_a_run_that_fails_wakes_nobody_until_it_was_applied(
+def test_a_failed_run_wakes_no_other_until_it_is_applied(
     stage: Stage, error: BaseException
 ) -> None:
     ending(stage, error)
@@ -236,7 +236,7 @@ def test_two_of_one_number_are_not_worked_on_at_once(stage: Stage) -> None:
     assert run.last_error == "acct_1 is held by evt_1"
 
 
-def test_a_copy_of_a_message_wakes_nobody_twice(stage: Stage) -> None:
+def test_a_copy_of_a_message_wakes_no_run_twice(stage: Stage) -> None:
     come(stage, 2)
     stage.send("evt_2")
     come(stage, 1)
@@ -266,7 +266,7 @@ def test_a_predecessor_that_is_applied_before_the_run_is_parked_does_not_leave_i
     assert applied(stage) == [1, 2]
 
 
-def test_whoever_looks_again_after_that_leaves_a_run_that_has_to_wait(stage: Stage) -> None:
+def test_a_later_look_leaves_a_run_that_has_to_wait(stage: Stage) -> None:
     in_between(stage, 1)
     come(stage, 3)
     assert applied(stage) == [1]
@@ -363,7 +363,7 @@ def test_a_predecessor_that_crashed_before_it_woke_its_successor_wakes_it_when_i
     assert stage.run("evt_1").status is Status.DONE
 
 
-def test_a_run_that_changes_while_it_is_woken_is_left_to_whoever_changed_it(stage: Stage) -> None:
+def test_a_run_that_changes_while_it_is_woken_is_left_to_that_change(stage: Stage) -> None:
     come(stage, 2)
     update = stage.table.update
     key = run_key(SOURCE, "evt_2", "shop.sync")

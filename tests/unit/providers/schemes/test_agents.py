@@ -21,7 +21,7 @@ def test_what_cannot_be_shown_or_typed_is_no_name(name: str) -> None:
     assert not tokens.is_agent_name(name)
 
 
-def test_a_text_that_is_no_object_is_one_credential_of_nobody() -> None:
+def test_a_text_that_is_no_object_is_one_unnamed_credential() -> None:
     assert tokens.credentials("the-key") == [("", "the-key")]
     assert tokens.credentials('["the-key"]') == [("", '["the-key"]')]
     assert tokens.credentials("") == []
