@@ -10,12 +10,9 @@ from aws_cdk import aws_apigatewayv2_integrations as integrations
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
-<<<<<<< HEAD
 from webhook_inbox_cdk import names
-=======
-from webhook_inbox_cdk.function import CLOUDWATCH_KEY, NAMESPACE
+from webhook_inbox_cdk.function import CLOUDWATCH_KEY
 from webhook_inbox_cdk.waive import waive
->>>>>>> wt-G
 
 from webhook_inbox.configuration.inbox_toml import ThrottleSpec
 

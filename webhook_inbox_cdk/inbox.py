@@ -160,6 +160,7 @@ class WebhookInbox(Construct):
                 "QueueUrls": json.dumps(resources.queue_urls),
                 "DlqUrls": json.dumps(resources.dlq_urls),
                 "SecretPrefix": resources.secrets.prefix,
+                "GeneratedKeys": json.dumps(resources.secrets.token_key),
                 "IngestFunctionName": ingest.function_name,
                 "ProcessorFunctionNames": json.dumps(
                     {lane: function.function_name for lane, function in self.processors.items()}
@@ -197,8 +198,6 @@ class WebhookInbox(Construct):
             secrets=Secrets(
                 self,
                 "Secrets",
-                stage=props.stage,
-                names=self.manifest.secrets,
                 hashes_tokens=any(
                     providers.load(spec).bears_tokens for spec in self.manifest.sources.values()
                 ),

@@ -19,6 +19,7 @@ from webhook_inbox_cdk.resources import Resources
 
 from webhook_inbox.adapters.environment import ProcessorEnvironment
 from webhook_inbox.domain.errors import ConfigurationError
+from webhook_inbox.domain.secret_document import HANDLERS
 
 TIMEOUT = VISIBILITY_TIMEOUT // 6
 DEFAULT_CONCURRENCY: Final = 5
@@ -125,8 +126,7 @@ class Processor(InboxFunction):
             self.allow("s3:PutObject", on=[resources.bodies.objects], pattern=HASHED)
         # Without it S3 answers "access denied" for a missing body, which would be retried.
         self.allow("s3:ListBucket", on=[resources.bodies.bucket.bucket_arn])
-        own = frozenset(resources.manifest.secrets) - resources.source_secrets
-        secrets = [*resources.secrets.arns(own), resources.secrets.completion_key]
+        secrets = [resources.secrets.arn(HANDLERS), *resources.secrets.completion_key.values()]
         self.allow("secretsmanager:GetSecretValue", on=secrets)
 
 
@@ -137,7 +137,8 @@ def _shape(resources: Resources, lane: Lane, placement: Placement) -> Shape:
         bucket_name=resources.bodies.bucket.bucket_name,
         queue_url=resources.queue_url,
         queue_prefix=resources.queue_prefix,
-        secret_prefix=resources.secrets.prefix,
+        secret_document=resources.secrets.document(HANDLERS),
+        generated_keys=resources.secrets.completion_key,
         lane=lane.name,
         max_receive_count=lane.max_receive_count,
         code_version=bundle.version,

@@ -58,8 +58,3 @@ class Resources:
     def dlq_urls(self) -> dict[str, str]:
         """The URLs of the dead-letter queues by lane."""
         return {name: lane.dead.queue_url for name, lane in self.lanes.items()}
-
-    @property
-    def source_secrets(self) -> frozenset[str]:
-        """The names of the secrets that verify deliveries."""
-        return frozenset(source.secret for source in self.manifest.sources.values())

@@ -18,12 +18,14 @@ from webhook_inbox.adapters.aws.secrets_manager import SecretsManagerStore
 from webhook_inbox.adapters.aws.sqs import SqsQueue
 from webhook_inbox.domain.manifest import METADATA, Manifest
 from webhook_inbox.domain.ports import Blobs, Queue, SecretStore, Table
+from webhook_inbox.domain.secret_document import SOURCES, prefix_of
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.queue.lanes import Lanes
 from webhookctl.errors import CommandError
 from webhookctl.local import state
 from webhookctl.local.processes import ministack
 from webhookctl.repository import own_directories
+from webhookctl.secret_documents import SecretDocuments
 
 VARIABLE: Final = "WEBHOOKCTL_TARGET"
 LOCAL: Final = "local"
@@ -62,6 +64,7 @@ class Target:
         api_url: the API's own URL.
         queue_urls: the work queues by lane.
         dlq_urls: the dead-letter queues by lane.
+        generated_keys: the ARNs of the keys that the stack generates for ingest, by name.
         read_manifest: reads the deployed manifest.
     """
 
@@ -77,6 +80,7 @@ class Target:
     api_url: str = ""
     queue_urls: Mapping[str, str] = field(default_factory=dict)
     dlq_urls: Mapping[str, str] = field(default_factory=dict)
+    generated_keys: Mapping[str, str] = field(default_factory=dict)
     read_manifest: Callable[[], Manifest] = Manifest
 
     @classmethod
@@ -108,6 +112,7 @@ class Target:
                 api_url=front or outputs["ApiUrl"],
                 queue_urls=json.loads(outputs["QueueUrls"]),
                 dlq_urls=json.loads(outputs["DlqUrls"]),
+                generated_keys=json.loads(outputs["GeneratedKeys"]),
                 read_manifest=cache(read_manifest),
             )
         except KeyError as error:
@@ -133,8 +138,17 @@ class Target:
 
     @property
     def secrets(self) -> SecretStore:
-        """The secrets."""
-        return SecretsManagerStore(self.client("secretsmanager"), self.secret_prefix)
+        """The secrets that verify deliveries."""
+        return SecretsManagerStore(
+            self.client("secretsmanager"),
+            self.secret_documents.id(SOURCES),
+            keys=self.generated_keys,
+        )
+
+    @property
+    def secret_documents(self) -> SecretDocuments:
+        """The documents of all secrets, to read and change."""
+        return SecretDocuments(self.client("secretsmanager"), self.secret_prefix)
 
     @property
     def lanes(self) -> Lanes:
@@ -152,6 +166,31 @@ class Target:
         """Returns the ledger; reading bodies needs permission for the bucket."""
         blobs = self.blobs if with_bodies else None
         return Ledger(table=self.table, blobs=blobs)
+
+
+class NoStack(CommandError):
+    """The selected stack does not exist; it may be deployed later.
+
+    Attributes:
+        planned: the target that it will be, of which only the secrets can be used.
+    """
+
+    def __init__(self, name: str, client: Clients) -> None:
+        super().__init__(
+            f"there is no stack {name} in this account and region: check --stack, --profile and"
+            " --region"
+        )
+        self.planned = Target(
+            name=name,
+            local=False,
+            stage=name.removeprefix("WebhookInbox-"),
+            table_name="",
+            bucket_name="",
+            secret_prefix=prefix_of(name),
+            replay_function="",
+            urls={},
+            client=client,
+        )
 
 
 def connect(selection: Selection) -> Target:
@@ -220,10 +259,7 @@ def _stack(name: str, client: Clients) -> Target:
     except ClientError as error:
         if "does not exist" not in str(error):
             raise
-        raise CommandError(
-            f"there is no stack {name} in this account and region: check --stack, --profile and"
-            " --region"
-        ) from error
+        raise NoStack(name, client) from error
     outputs = {o["OutputKey"]: o["OutputValue"] for o in stack.get("Outputs", ())}
     read = partial(_deployed, name, client)
     return Target.of(name, outputs, client, urls=_urls(outputs), read_manifest=read)

@@ -30,7 +30,10 @@ dynamodb, sqs, secretsmanager = map(quick, ("dynamodb", "sqs", "secretsmanager")
 # Only large bodies need it.
 s3: Final = Lazy(partial(quick, "s3"))
 store: Final = SecretsManagerStore(
-    secretsmanager, environment.secret_prefix, call=quick_caller("secretsmanager", budget)
+    secretsmanager,
+    environment.secret_document,
+    keys=environment.generated_keys,
+    call=quick_caller("secretsmanager", budget),
 )
 manifest: Final = Manifest.from_data(MANIFEST)
 table: Final = DynamoTable(dynamodb, environment.table_name, call=quick_caller("dynamodb", budget))

@@ -29,7 +29,9 @@ logger: Final = Logger()
 clock: Final = SystemClock()
 executor: Final = ThreadExecutor()
 sqs: Final = steady("sqs")
-store: Final = SecretsManagerStore(steady("secretsmanager"), environment.secret_prefix)
+store: Final = SecretsManagerStore(
+    steady("secretsmanager"), environment.secret_document, keys=environment.generated_keys
+)
 secrets: Final = SecretCache(store=store, clock=clock)
 # SINK_URL is set by the local runtime only; in AWS no destination is the sink.
 manifest: Final = Manifest.from_data(MANIFEST).with_sink(os.environ.get("SINK_URL", ""))

@@ -44,8 +44,6 @@ def _short(resource: str) -> str:
     for start, short in known.items():
         if resource.startswith("${" + start):
             return short + resource.partition("}")[2]
-    if ":secret:" in resource:
-        return "secret " + resource.rpartition("/")[2]
     return "logs" if "Logs" in resource else resource
 
 
@@ -59,7 +57,6 @@ def test_ingest_writes_sends_and_reads_its_sources_secrets_only(dev: Template) -
         "bucket/rejected/*": {"s3:PutObject"},
         "secret github": {"secretsmanager:GetSecretValue"},
         "secret stripe": {"secretsmanager:GetSecretValue"},
-        "secret smoke-??????": {"secretsmanager:GetSecretValue"},
     }
 
 

@@ -10,8 +10,8 @@ from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.quotas import queue_name
 
-# Names by lane.
-Names = Mapping[str, str]
+# Texts by name: queue names by lane, ARNs by key.
+Texts = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,8 @@ class IngestEnvironment(_QueueEnvironment):
 
     table_name: str
     bucket_name: str
-    secret_prefix: str
+    secret_document: str
+    generated_keys: Texts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +71,8 @@ class ProcessorEnvironment(_QueueEnvironment):
 
     table_name: str
     bucket_name: str
-    secret_prefix: str
+    secret_document: str
+    generated_keys: Texts
     lane: str
     max_receive_count: int
     code_version: str
@@ -89,7 +91,7 @@ class MaintenanceEnvironment(_QueueEnvironment):
     """
 
     table_name: str
-    dlq_names: Names
+    dlq_names: Texts
 
     @property
     def dlq_urls(self) -> dict[str, str]:
@@ -104,7 +106,7 @@ def _value(kind: Any, field: str, environ: Mapping[str, str]) -> Any:
         raise ConfigurationError(f"the variable {name} is not set; deploy the stack again")
     if kind is str:
         return text
-    return _number(name, text) if kind is int else _names(name, text)
+    return _number(name, text) if kind is int else _texts(name, text)
 
 
 def _number(name: str, text: str) -> int:
@@ -114,14 +116,14 @@ def _number(name: str, text: str) -> int:
     return int(text)
 
 
-def _names(name: str, text: str) -> Names:
+def _texts(name: str, text: str) -> Texts:
     try:
-        names = json.loads(text)
+        texts = json.loads(text)
     except ValueError as error:
         raise ConfigurationError(f"the variable {name} is not JSON: {error}") from error
-    if not isinstance(names, dict) or not all(isinstance(n, str) and n for n in names.values()):
-        raise ConfigurationError(f"the variable {name} is not a JSON object of names by lane")
-    return names
+    if not isinstance(texts, dict) or not all(isinstance(t, str) and t for t in texts.values()):
+        raise ConfigurationError(f"the variable {name} is not a JSON object of texts by name")
+    return texts
 
 
 def _text(value: Any) -> str:

@@ -5,7 +5,7 @@ Any mistake in the file is a ConfigurationError of one line: file, table, key, r
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -14,7 +14,6 @@ from pydantic import ValidationError
 
 from webhook_inbox import providers
 from webhook_inbox.configuration.caller_source import ApiKeySource, BasicSource, JwtSource
-from webhook_inbox.configuration.destination import Destination
 from webhook_inbox.configuration.document import InboxDocument, Source, Throttle
 from webhook_inbox.configuration.error_messages import line
 from webhook_inbox.configuration.hmac_source import DeclaredSource
@@ -169,7 +168,8 @@ def _configuration(document: dict[str, Any]) -> Configuration:
     verifying = {spec.secret: spec.name for spec in sources.values()}
     calling = {each for table in inbox.destinations.values() for each in table.secrets}
     for name, table in inbox.destinations.items():
-        _check_apart(name, table, verifying)
+        _check_apart(f"[destinations.{name}]", name, table.secrets, verifying)
+    _check_apart("handler_secrets:", "handlers", inbox.handler_secrets, verifying)
     return Configuration(
         sources=sources,
         destinations={name: table.spec(name) for name, table in inbox.destinations.items()},
@@ -233,13 +233,15 @@ def _identified(name: str, table: dict[str, Any]) -> dict[str, Any]:
     return {**table, "provider": str(auth)}
 
 
-def _check_apart(name: str, table: Destination, verifying: Mapping[str, str]) -> None:
+def _check_apart(
+    place: str, user: str, secrets: Iterable[str], verifying: Mapping[str, str]
+) -> None:
     """Rejects a secret that verifies deliveries: the processor cannot read it."""
-    for secret in table.secrets:
+    for secret in secrets:
         if secret in verifying:
             raise ConfigurationError(
-                f'[destinations.{name}] secret "{secret}" is what [sources.{verifying[secret]}]'
-                f' verifies with; give it a name of its own, like "{name}-api"'
+                f'{place} secret "{secret}" is what [sources.{verifying[secret]}]'
+                f' verifies with; give it a name of its own, like "{user}-api"'
             )
 
 

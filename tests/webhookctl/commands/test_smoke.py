@@ -4,42 +4,23 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from tests.webhookctl.commands.stage import Cli, Inbox, failed
+from tests.unit.support.world import SECRET
+from tests.webhookctl.commands.stage import MANIFEST, PREFIX, Cli, Inbox, client, failed
+from webhook_inbox.adapters.aws.secrets_manager import SecretsManagerStore
+from webhook_inbox.adapters.memory import MemorySecrets
 from webhook_inbox.domain.errors import Permanent
 from webhook_inbox.domain.manifest import SMOKE, SMOKE_SOURCE
 from webhook_inbox.domain.ports import Key
+from webhook_inbox.domain.secret_document import SOURCES
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger import pauses
 from webhook_inbox.reconciler.received import CURSORS
+from webhookctl.secret_documents import SecretDocuments
 from webhookctl.smoke.traces import LONGEST, Traces, event_ids
 
 STEPS = ["open", "deliver", "duplicate", "forge", "fail", "redrive", "replay", "reconcile"]
-
-
-class Vault:
-    """Secrets Manager with the secret of the smoke test, which ingest reads."""
-
-    def __init__(self, inbox: Inbox) -> None:
-        self.inbox = inbox
-        self.readable = True
-
-    def get_secret_value(self, *, SecretId: str, VersionStage: str) -> dict[str, str]:  # noqa: N803
-        values = self.inbox.vault.fetch(SecretId.removeprefix("webhook-inbox/test/"))
-        if not values or VersionStage != "AWSCURRENT":
-            raise ClientError({"Error": {"Code": "ResourceNotFoundException"}}, "GetSecretValue")
-        return {"SecretString": values[0]}
-
-    def create_secret(self, *, Name: str, SecretString: str) -> None:  # noqa: N803
-        assert Name == "webhook-inbox/test/inbox/smoke"
-        if self.readable:
-            self.inbox.vault.rotate(SMOKE_SOURCE.secret, SecretString)
-
-    def delete_secret(self, *, SecretId: str, ForceDeleteWithoutRecovery: bool) -> None:  # noqa: N803
-        assert (SecretId, ForceDeleteWithoutRecovery) == ("webhook-inbox/test/inbox/smoke", True)
-        self.inbox.vault.remove(SMOKE_SOURCE.secret)
 
 
 @pytest.fixture
@@ -50,15 +31,19 @@ def inbox() -> Iterator[Inbox]:
 
 
 @pytest.fixture
-def vault(inbox: Inbox, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Vault:
-    made, client = Vault(inbox), cli._client
-    clients = {"secretsmanager": made}
-    monkeypatch.setattr(cli, "_client", lambda name: clients.get(name) or client(name))
+def documents(inbox: Inbox) -> SecretDocuments:
+    """The documents of the inbox's secrets, which its ingest reads."""
+    made = SecretDocuments(client("secretsmanager"), PREFIX)
+    made.put(SOURCES, {"acme": SECRET})
+    inbox.vault = SecretsManagerStore(made.client, made.id(SOURCES), keys={})  # type: ignore[assignment]
+    inbox.deploy(MANIFEST)
     return made
 
 
 @pytest.fixture
-def working(inbox: Inbox, vault: Vault, served: str, monkeypatch: pytest.MonkeyPatch) -> Inbox:
+def working(
+    inbox: Inbox, documents: SecretDocuments, served: str, monkeypatch: pytest.MonkeyPatch
+) -> Inbox:
     """An inbox whose workers work while the command waits."""
 
     def sleep(seconds: float) -> None:
@@ -70,7 +55,7 @@ def working(inbox: Inbox, vault: Vault, served: str, monkeypatch: pytest.MonkeyP
 
 
 @pytest.fixture
-def idle(inbox: Inbox, vault: Vault, served: str) -> Inbox:
+def idle(inbox: Inbox, documents: SecretDocuments, served: str) -> Inbox:
     """An inbox without workers."""
     return inbox
 
@@ -104,7 +89,7 @@ def test_it_passes_and_leaves_nothing_behind(cli: Cli, working: Inbox) -> None:
     assert "DeadLetters-default may fire" in shown.err
     assert left_behind(working) == []
     assert letters(working) == []
-    assert working.vault.fetch(SMOKE_SOURCE.secret) == ()
+    assert set(working.vault.fetch()) == {"acme"}
     (request,) = cli.replay.payloads
     assert request["source"] == SMOKE
 
@@ -145,7 +130,7 @@ def test_another_smoke_test_keeps_its_rows_and_the_secret(cli: Cli, working: Inb
     Traces(working.table, working.clock).begin("other")
     assert cli("smoke").code == 0
     assert [row["sk"] for row in left_behind(working)] == ["other"]
-    assert working.vault.fetch(SMOKE_SOURCE.secret) != ()
+    assert set(working.vault.fetch()) == {"acme", SMOKE_SOURCE.secret}
 
 
 # -- an inbox that does not work
@@ -170,10 +155,9 @@ def test_a_paused_handler_is_named(cli: Cli, working: Inbox) -> None:
     assert "(deferred: handler smoke is paused: a drill" in detail
 
 
-def test_a_stack_whose_ingest_does_not_know_the_source(
-    cli: Cli, working: Inbox, vault: Vault
-) -> None:
-    vault.readable = False
+def test_a_stack_whose_ingest_does_not_know_the_source(cli: Cli, working: Inbox) -> None:
+    working.vault = MemorySecrets()
+    working.deploy(MANIFEST)
     step = ended(cli)
     assert step["step"] == "open"
     assert "the API does not know the source: deploy the stack again" in step["detail"]
@@ -206,4 +190,4 @@ def test_an_interrupted_one_cleans_up(
     assert "clean up  ok" in shown.out
     assert left_behind(working) == []
     assert working.table.get(Key(SMOKE, "any")) is None
-    assert working.vault.fetch(SMOKE_SOURCE.secret) == ()
+    assert set(working.vault.fetch()) == {"acme"}

@@ -82,12 +82,12 @@ def test_blobs_fail_before_or_after_their_effect() -> None:
 
 def test_secrets_begin_with_what_they_are_given_and_fail_when_told() -> None:
     secrets = MemorySecrets({"stripe": ("a", "b")})
-    assert secrets.fetch("stripe") == ("a", "b")
+    assert secrets.live("stripe") == ("a", "b")
 
     secrets.faults = lambda service, operation: Fault.BEFORE
 
     with pytest.raises(Unavailable, match="secretsmanager GetSecretValue"):
-        secrets.fetch("stripe")
+        secrets.live("stripe")
 
 
 def test_a_rotation_keeps_one_previous_value() -> None:
@@ -95,7 +95,7 @@ def test_a_rotation_keeps_one_previous_value() -> None:
     for value in ("a", "b", "c"):
         secrets.rotate("stripe", value)
 
-    assert secrets.fetch("stripe") == ("c", "b")
+    assert secrets.live("stripe") == ("c", "b")
 
     secrets.remove("stripe")
-    assert secrets.fetch("stripe") == ()
+    assert secrets.live("stripe") == ()
