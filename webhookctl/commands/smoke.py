@@ -14,7 +14,7 @@ from webhookctl.invocation import By, Invocation, caller, takes_options
 from webhookctl.smoke.steps import SmokeTest
 
 CLEAN_UP: Final = "clean up"
-# What an inbox that does not work raises; any other error is a fault of this program.
+# The errors of an inbox that does not work; any other is a fault of this program.
 FAILURES: Final = (CommandError, InboxError, BotoCoreError, ClientError)
 
 

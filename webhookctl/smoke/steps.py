@@ -28,7 +28,7 @@ from webhookctl.smoke.source import SmokeSource
 from webhookctl.smoke.traces import Traces, event_ids, find_dead_letters
 from webhookctl.target import Target
 
-# Of the steps together; cleaning up takes seconds.
+# The limit of all steps together; cleaning up takes seconds.
 WHOLE: Final = timedelta(seconds=105)
 PAUSES: Final = (0.1, 1.0)
 DUPLICATES: Final = 5
@@ -113,6 +113,10 @@ class SmokeTest:
             self._traces.erase(token)
         self._traces.begin(self._token)
         self._source.open()
+        reached = self._source.send(self._works, SMOKE_WORKS, forged=True)
+        if not reached.status:
+            # A name that does not resolve, or a closed port: waiting does not help.
+            raise _unexpected(reached, "an answer")
         self._answered(lambda: self._source.send(self._works, SMOKE_WORKS, forged=True))
         left = f"; removed what {len(killed)} killed smoke tests left" if killed else ""
         return f"the API answers, and the source is open{left}"
@@ -135,7 +139,7 @@ class SmokeTest:
         run = self._require_one_effect(self._works)
         if run.attempt_count != 1:
             raise CommandError(f"a duplicate ran again: attempt {run.attempt_count}, not 1")
-        return f"{DUPLICATES} acknowledged as duplicates; one event, one attempt, one effect"
+        return f"{DUPLICATES} acknowledged; one event, one attempt, one effect"
 
     def _send_again(self) -> Answer:
         return self._answered(lambda: self._source.send(self._works, SMOKE_WORKS))

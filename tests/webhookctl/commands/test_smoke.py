@@ -191,3 +191,11 @@ def test_an_interrupted_one_cleans_up(
     assert left_behind(working) == []
     assert working.table.get(Key(SMOKE, "any")) is None
     assert set(working.vault.fetch()) == {"acme"}
+
+
+def test_an_api_that_does_not_answer_is_not_waited_for(cli: Cli, working: Inbox) -> None:
+    cli.api_url, began = "http://127.0.0.1:1", working.now
+    step = ended(cli)
+    assert step["step"] == "open"
+    assert step["detail"].startswith("no answer: ")
+    assert (working.now - began).total_seconds() < 1
