@@ -1,9 +1,13 @@
 """The built-in source and handler of `webhookctl smoke`."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.unit.support.world import World
-from webhook_inbox import providers
+from webhook_inbox import Router, providers
+from webhook_inbox.configuration import inbox_toml
+from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import SMOKE, SMOKE_FAILS, SMOKE_SOURCE, SMOKE_WORKS
 from webhook_inbox.domain.model import Delivery, Run, Status
 from webhook_inbox.domain.ports import Key, Outgoing
@@ -133,3 +137,20 @@ def test_a_sweep_removes_a_dead_letter_whose_rows_were_deleted(world: World) -> 
     swept = dead_letters.sweep(queue, world.table, clock=world.clock, deadline=deadline)
     assert swept == (1, True)
     assert queue.bodies == bodies[1:]
+
+
+# -- its names
+
+
+def test_no_source_and_no_handler_takes_its_name(tmp_path: Path) -> None:
+    file = tmp_path / "inbox.toml"
+    file.write_text('[sources.smoke]\nprovider = "github"\n')
+    with pytest.raises(
+        ConfigurationError, match=r"\[sources.smoke\]: this name is the inbox's own"
+    ):
+        inbox_toml.load(file, stage="dev")
+
+    def handle(event: object, ctx: object) -> None: ...
+
+    with pytest.raises(ConfigurationError, match="this name is the inbox's own"):
+        Router("github").on("*", name=SMOKE)(handle)
