@@ -23,6 +23,7 @@ from webhookctl.commands import (
     secrets,
     send,
     skip,
+    smoke,
     sources,
     verify,
 )
@@ -54,6 +55,7 @@ def webhookctl(
 
 app.command("init")(init.init)
 app.command("dev")(dev.dev)
+app.command("smoke")(smoke.smoke)
 app.add_typer(secrets.app, name="secrets")
 app.command("send")(send.send)
 inbox.app.command("export")(export.export)

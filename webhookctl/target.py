@@ -15,7 +15,7 @@ from webhook_inbox.adapters.aws.s3 import S3Blobs
 from webhook_inbox.adapters.aws.secrets_manager import SecretsManagerStore
 from webhook_inbox.adapters.aws.sqs import SqsQueue
 from webhook_inbox.domain.manifest import METADATA, Manifest
-from webhook_inbox.domain.ports import Blobs, SecretStore, Table
+from webhook_inbox.domain.ports import Blobs, Queue, SecretStore, Table
 from webhook_inbox.domain.secret_document import SOURCES, prefix_of
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.queue.lanes import Lanes
@@ -51,7 +51,9 @@ class Target:
         local: whether it runs on this machine.
         urls: the webhook URL of each source.
         client: service name to a low-level client.
+        api_url: the API's own URL.
         queue_urls: the work queues by lane.
+        dlq_urls: the dead-letter queues by lane.
         generated_keys: the ARNs of the keys that the stack generates for ingest, by name.
         read_manifest: reads the deployed manifest.
     """
@@ -65,7 +67,9 @@ class Target:
     replay_function: str
     urls: Mapping[str, str]
     client: Clients
+    api_url: str = ""
     queue_urls: Mapping[str, str] = field(default_factory=dict)
+    dlq_urls: Mapping[str, str] = field(default_factory=dict)
     generated_keys: Mapping[str, str] = field(default_factory=dict)
     read_manifest: Callable[[], Manifest] = Manifest
 
@@ -78,13 +82,16 @@ class Target:
         *,
         urls: Mapping[str, str],
         read_manifest: Callable[[], Manifest],
-        local: bool = False,
+        front: str = "",
     ) -> "Target":
-        """Returns the target of a stack's outputs; raises CommandError for other stacks."""
+        """Returns the target of a stack's outputs; raises CommandError for other stacks.
+
+        `front` is the URL of an inbox on this machine.
+        """
         try:
             return cls(
                 name=name,
-                local=local,
+                local=bool(front),
                 stage=outputs["Stage"],
                 table_name=outputs["TableName"],
                 bucket_name=outputs["BucketName"],
@@ -92,7 +99,9 @@ class Target:
                 replay_function=outputs["ReplayFunctionName"],
                 urls=urls,
                 client=client,
+                api_url=front or outputs["ApiUrl"],
                 queue_urls=json.loads(outputs["QueueUrls"]),
+                dlq_urls=json.loads(outputs["DlqUrls"]),
                 generated_keys=json.loads(outputs["GeneratedKeys"]),
                 read_manifest=cache(read_manifest),
             )
@@ -136,6 +145,12 @@ class Target:
         """The work queues."""
         client = self.client("sqs")
         return Lanes({lane: SqsQueue(client, url) for lane, url in self.queue_urls.items()})
+
+    @property
+    def dlqs(self) -> Mapping[str, Queue]:
+        """The dead-letter queues by lane."""
+        client = self.client("sqs")
+        return {lane: SqsQueue(client, url) for lane, url in self.dlq_urls.items()}
 
     def ledger(self, *, with_bodies: bool = False) -> Ledger:
         """Returns the ledger; reading bodies needs permission for the bucket."""
@@ -224,7 +239,8 @@ def _local() -> Target:
     urls = {name: f"{session.front}/webhooks/{name}" for name in _urls(session.outputs)}
     client = partial(ministack.client, endpoint=session.endpoint, credentials=session.credentials)
     read = partial(Manifest.from_data, session.manifest)
-    return Target.of(LOCAL, session.outputs, client, urls=urls, read_manifest=read, local=True)
+    front = session.front
+    return Target.of(LOCAL, session.outputs, client, urls=urls, read_manifest=read, front=front)
 
 
 def _stack(name: str, client: Clients) -> Target:

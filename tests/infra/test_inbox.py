@@ -154,7 +154,8 @@ def test_warnings_are_annotations_that_the_cdk_prints(props: InboxProps, tmp_pat
     stack = Stack(App(outdir=str(tmp_path / "out")), "Inbox")
     made = WebhookInbox(stack, "Inbox", replace(props, functions=functions))
     found = [entry.data for entry in made.node.metadata if entry.type == "aws:cdk:warning"]
-    alarms, warning = found
+    alarms, placeholder, warning = found
+    assert 'inbox.toml [destinations.crm] base_url: "https://crm.example" belongs to' in placeholder
     assert "inbox.toml [alarms]: no address receives the alarms of the stage dev" in alarms
     assert "inbox.toml [sources.mail]: no handler takes its events" in warning
 

@@ -137,7 +137,7 @@ def _reports(target: Target, request: Payload, limit: int, step: int) -> Iterato
     cursor: str | None = request["cursor"]
     while left > 0:
         payload = {**request, "cursor": cursor, "limit": min(left, step)}
-        report = _invoke(target, payload)
+        report = invoke(target, payload)
         yield report
         left, cursor = left - report.matched, report.cursor
         # After a failure the next page repeats what failed, unless no run was replayed at all.
@@ -145,7 +145,8 @@ def _reports(target: Target, request: Payload, limit: int, step: int) -> Iterato
             return
 
 
-def _invoke(target: Target, payload: Payload) -> ReplayReport:
+def invoke(target: Target, payload: Payload) -> ReplayReport:
+    """Invokes the replay function once; raises CommandError if it fails."""
     answer = target.client("lambda").invoke(
         FunctionName=target.replay_function,
         InvocationType="RequestResponse",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from webhook_inbox.configuration import inbox_toml
+from webhook_inbox.configuration.addresses import kind_of
 from webhook_inbox.configuration.glob_patterns import overlap
 from webhook_inbox.configuration.handler_modules import declared_at
 from webhook_inbox.configuration.inbox_toml import Configuration
@@ -36,6 +37,7 @@ def warnings(root: Path, manifest: Manifest) -> list[str]:
     where = inbox_toml.shown(file)
     found = [f"{where} {text}" for text in _of_stage(manifest.stage, settings.stages)]
     found += [f"{where} {text}" for text in _of_alarms(manifest.stage, settings)]
+    found += [f"{where} {text}" for text in _placeholders(manifest)]
     for name, source in manifest.sources.items():
         own = [spec for spec in specs if spec.source == name]
         if not _allows(settings, name, "unhandled"):
@@ -57,6 +59,20 @@ def _of_stage(stage: str, stages: Iterable[str]) -> Iterator[str]:
             f'has no tables for the stage "{stage}"; {guess} Otherwise add an empty'
             f" [stages.{stage}]"
         )
+
+
+def _placeholders(manifest: Manifest) -> Iterator[str]:
+    """Yields a warning about each destination of a deployed stage without a system.
+
+    `allow` permits the address, so that examples can be deployed; its calls fail all the same.
+    """
+    for name, spec in manifest.destinations.items():
+        if manifest.stage != LOCAL and kind_of(spec.base_url) == "placeholder":
+            yield (
+                f'[destinations.{name}] base_url: "{spec.base_url}" belongs to no system, so each'
+                " run that calls it becomes a dead letter, and alarms fire; replace it before you"
+                " register a provider"
+            )
 
 
 def _of_alarms(stage: str, settings: Configuration) -> Iterator[str]:

@@ -19,7 +19,7 @@ from webhook_inbox.configuration.error_messages import line
 from webhook_inbox.configuration.hmac_source import DeclaredSource
 from webhook_inbox.configuration.table import ConfigTable
 from webhook_inbox.domain.errors import ConfigurationError
-from webhook_inbox.domain.manifest import LOCAL, DestinationSpec, SourceSpec
+from webhook_inbox.domain.manifest import LOCAL, SMOKE, DestinationSpec, SourceSpec
 
 Model = TypeVar("Model", bound=ConfigTable)
 _STAGE: Final = re.compile(r"[a-z][a-z0-9-]{0,19}", re.ASCII)
@@ -222,6 +222,11 @@ def _source_table(
 
     With a domain, a provider that may sign the URL gets the domain's, unless the table has one.
     """
+    if name == SMOKE:
+        raise ConfigurationError(
+            f"[sources.{name}]: this name is the inbox's own, for `webhookctl smoke`; rename the"
+            " source"
+        )
     table = _identified(name, table)
     provider = str(table.get("provider"))
     if domain is not None and "url" in providers.settings_of(provider):

@@ -22,6 +22,11 @@ HOLD: Final = "hold"
 DROP: Final = "drop"
 # The built-in handler that splits batches; the name is reserved.
 SPLIT: Final = "split"
+# The built-in source and handler of `webhookctl smoke`, and the types of its events; the name is
+# reserved.
+SMOKE: Final = "smoke"
+SMOKE_WORKS: Final = "smoke.works"
+SMOKE_FAILS: Final = "smoke.fails"  # until its run is replayed
 # The kind of order that needs a FIFO lane, and the value of `on_dead` that blocks.
 SERIAL: Final = "serial"
 BLOCK: Final = "block"
@@ -117,6 +122,21 @@ class SourceSpec:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
+# In no manifest, so that a stack has no alarm, output or secret of it. Without its secret, which a
+# smoke test creates and deletes, it is an unknown source; a name in inbox.toml has no slash.
+SMOKE_SOURCE: Final = SourceSpec(SMOKE, provider="standard-webhooks", secret="inbox/smoke")  # noqa: S106 - a name
+SMOKE_HANDLER: Final = HandlerSpec(
+    SMOKE,
+    module="",
+    function="",
+    source=SMOKE,
+    types=(SMOKE_WORKS, SMOKE_FAILS),
+    max_attempts=2,
+    timeout=10.0,
+    backoff=Backoff(base=1.0, factor=1.0, cap=1.0),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class BreakerSpec:
     """The circuit breaker of a destination."""
@@ -194,9 +214,13 @@ class Manifest:
         """Returns the handlers of an event, in order of declaration."""
         return tuple(
             spec
-            for spec in self.handlers.values()
+            for spec in (*self.handlers.values(), SMOKE_HANDLER)
             if spec.source == source and matches(spec.types, type_)
         )
+
+    def handler(self, name: str) -> HandlerSpec | None:
+        """Returns a handler of this deployment, also that of the smoke test; None if unknown."""
+        return SMOKE_HANDLER if name == SMOKE else self.handlers.get(name)
 
     def patterns_for(self, source: SourceSpec, type_: str) -> tuple[str, ...]:
         """Returns the patterns of a source and its handlers that a type matches, sorted."""

@@ -275,7 +275,7 @@ class Approvals:
             return None
 
     def _send(self, run: Run) -> bool:
-        spec = self._manifest.handlers.get(run.handler)
+        spec = self._manifest.handler(run.handler)
         if spec is not None:
             with suppress(Unavailable):
                 self._lanes.send([(spec.lane, RunMessage.of(run))])

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from webhook_inbox.domain.errors import ConfigurationError
-from webhook_inbox.domain.manifest import DEFAULT_LANE, SERIAL, SPLIT, Backoff, HandlerSpec
+from webhook_inbox.domain.manifest import DEFAULT_LANE, SERIAL, SMOKE, SPLIT, Backoff, HandlerSpec
 from webhook_inbox.handlers.ordering.declaration import SEQUENCE, Ordering
 from webhook_inbox.handlers.schema_versions import Versions
 from webhook_inbox.handlers.validation import check_handler, check_options
@@ -167,7 +167,7 @@ def _backoff(given: str | Backoff) -> Backoff:
 def _check(spec: HandlerSpec) -> None:
     faults = {
         "a name is 1-64 of a-z 0-9 _ . -": not NAME.fullmatch(spec.name),
-        "this name is the inbox's own, choose another": spec.name == SPLIT,
+        "this name is the inbox's own, choose another": spec.name in {SMOKE, SPLIT},
         "a lane is 1-64 of a-z 0-9 _ . -": not NAME.fullmatch(spec.lane),
         "it is serial, and the default lane is no FIFO one: leave `lane` out, or name another": (
             spec.serial and spec.lane == DEFAULT_LANE

@@ -25,6 +25,7 @@
     reconciler                    cursors                  events read: reconciler/received
     same                          sweeps                   last DLQ sweep: reconciler/reconciler
     due_index                     handler#{name}           listed handler: ledger/due_handlers
+    smoke                         {token}                  smoke test under way: webhookctl/smoke
 
 A run's attributes are those of `domain.model.Run`, plus `due_bucket` and `due_at`. The reconciler,
 replay and approvals also update runs. An effect with a business key has a reference in its event's

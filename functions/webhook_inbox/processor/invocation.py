@@ -10,7 +10,7 @@ from datetime import datetime
 
 from webhook_inbox.destinations.gate import Gate
 from webhook_inbox.destinations.propagation import CallChain
-from webhook_inbox.domain.manifest import HandlerSpec, Manifest
+from webhook_inbox.domain.manifest import SMOKE, HandlerSpec, Manifest
 from webhook_inbox.domain.model import Run, StoredEvent
 from webhook_inbox.domain.ports import Clock, Table
 from webhook_inbox.domain.secrets import SecretCache
@@ -22,6 +22,7 @@ from webhook_inbox.handlers.event import Event
 from webhook_inbox.handlers.ordering.turns import Orders
 from webhook_inbox.handlers.policies import enforce
 from webhook_inbox.handlers.router import Registered
+from webhook_inbox.processor.smoke import smoke_handler
 
 
 class Invoker:
@@ -82,7 +83,7 @@ class Invoker:
         chain.check(spec.name)
         # The module is imported within the attempt's time limit: a module that hangs or kills the
         # process costs an attempt, like a handler that does.
-        registered = self._handlers(spec)
+        registered = smoke_handler(run) if spec.name == SMOKE else self._handlers(spec)
         handed = _handed(event, registered)
         context = self._context(event, run, chain, reservations, end)
         body = handed.json() if spec.order else None

@@ -13,7 +13,7 @@ from typing import Final
 from webhook_inbox import providers
 from webhook_inbox.destinations.gate import Gate
 from webhook_inbox.domain.errors import Deferred, ForeignMessage, Permanent, Unavailable
-from webhook_inbox.domain.manifest import SPLIT, HandlerSpec, Manifest
+from webhook_inbox.domain.manifest import SMOKE, SPLIT, HandlerSpec, Manifest
 from webhook_inbox.domain.model import Run, Status, StoredEvent, WaitStrategy
 from webhook_inbox.domain.ports import Blobs, Clock, Executor, Item, Message, Randomness, Table
 from webhook_inbox.domain.secrets import SecretCache
@@ -149,7 +149,7 @@ class Processor:
         row = live(self._table.get(event_key(reference.source, reference.event_id)), now)
         if row is None:
             return _missing_event(reference, policy, now)
-        known = self._manifest.handlers.get(reference.handler)
+        known = self._manifest.handler(reference.handler)
         spec = known or _unknown_handler(reference)
         event, line = event_from(row, b""), None
         self._listed.ensure(reference.handler, until=event.received_at + RUN_LIFE)
@@ -316,6 +316,9 @@ def _died_before(run: Run, event: StoredEvent, reference: RunMessage, message: M
 
 
 def _missing_event(reference: RunMessage, policy: StandardQueuePolicy, now: datetime) -> RunResult:
+    if reference.source == SMOKE:
+        detail = "its smoke test has ended"
+        return RunResult(RunOutcome.DELETED, reference, detail=detail, keeps_message=False)
     if policy.message.sent_at > now - MISSING_EVENT_GRACE:
         return RunResult(RunOutcome.UNAVAILABLE, reference, detail="the event is not there yet")
     policy.move_to_dlq()

@@ -1,13 +1,14 @@
-"""Deletes DLQ messages of runs that are settled, held or replayed."""
+"""Deletes DLQ messages of runs that are settled, held, replayed or of a smoke test that ended."""
 
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Final, NamedTuple
 
 from webhook_inbox.domain.errors import ForeignMessage
+from webhook_inbox.domain.manifest import SMOKE
 from webhook_inbox.domain.model import SETTLED, Status
 from webhook_inbox.domain.ports import Clock, Item, Key, Message, Queue, Table
-from webhook_inbox.ledger.schema import run_key
+from webhook_inbox.ledger.schema import identify, run_key
 from webhook_inbox.queue.message import RunMessage
 
 # Longer than a sweep, so that none is received twice.
@@ -63,10 +64,7 @@ def _judge(messages: Sequence[Message], table: Table) -> list[bool]:
         [key for key, _ in filter(None, keys)], only=("pk", "sk", "status", "generation")
     )
     rows = {Key(row["pk"], row["sk"]): row for row in found}
-    return [
-        named is not None and named[0] in rows and _replaced_or_settled(rows[named[0]], named[1])
-        for named in keys
-    ]
+    return [named is not None and _is_superfluous(rows.get(named[0]), *named) for named in keys]
 
 
 def _run_of(message: Message) -> tuple[Key, int] | None:
@@ -79,5 +77,8 @@ def _run_of(message: Message) -> tuple[Key, int] | None:
     return key, reference.generation
 
 
-def _replaced_or_settled(row: Item, generation: int) -> bool:
+def _is_superfluous(row: Item | None, key: Key, generation: int) -> bool:
+    """Tells whether a run was replaced or settled; a smoke test deletes its rows at its end."""
+    if row is None:
+        return identify(key.pk)[0] == SMOKE
     return row["status"] in NEEDLESS or row.get("generation", 0) > generation

@@ -69,7 +69,7 @@ class Budgets:
         return rates or {f"{kind}#{handler}": self._drain}
 
     def _rated(self, handler: str) -> dict[str, int]:
-        spec = self._manifest.handlers.get(handler)
+        spec = self._manifest.handler(handler)
         called = spec.destinations if spec else ()
         known = [self._manifest.destinations[n] for n in called if n in self._manifest.destinations]
         # A run that is sent faster would only be deferred again.

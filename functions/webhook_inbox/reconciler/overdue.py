@@ -197,7 +197,7 @@ class OverdueRuns:
         return self._resume(run, unchanged)
 
     def _has_turn(self, run: Run) -> bool:
-        spec = self._manifest.handlers.get(run.handler)
+        spec = self._manifest.handler(run.handler)
         if spec is None or not spec.serial:
             return True  # Its handler keeps no order any more.
         line = Line(self._table, spec.name, run.ordering_key, blocks=spec.blocks)

@@ -95,7 +95,7 @@ class UnsentRuns:
     def _is_queued(self, key: Key, entry: Item) -> bool:
         """Returns whether the lane's backlog explains that a run has not begun."""
         handler = key.sk.removeprefix(RUN_PREFIX)
-        if handler not in self._manifest.handlers and handler != SPLIT:
+        if self._manifest.handler(handler) is None and handler != SPLIT:
             return False  # Its lane is not known here.
         lane = self._manifest.lane_of(handler)
         age = self._now - from_ms(entry["received_at"])

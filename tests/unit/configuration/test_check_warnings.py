@@ -140,6 +140,21 @@ def test_other_stages_are_no_misspellings(stage: str) -> None:
     assert found(STAGES, stage=stage, shop=handlers(a='"*"')) == []
 
 
+CRM = '[destinations.crm]\nbase_url = "https://crm.example"\nallow = ["placeholder"]\n'
+
+
+def test_a_placeholder_in_a_deployed_stage_even_if_it_is_allowed() -> None:
+    assert found(f"{TOML}{CRM}", shop=handlers(a='"*"')) == [
+        'functions/inbox.toml [destinations.crm] base_url: "https://crm.example" belongs to no'
+        " system, so each run that calls it becomes a dead letter, and alarms fire; replace it"
+        " before you register a provider"
+    ]
+
+
+def test_a_placeholder_on_this_machine_is_no_fault() -> None:
+    assert found(f"{TOML}{CRM}", stage="local", shop=handlers(a='"*"')) == []
+
+
 @pytest.mark.parametrize("stage", ["dev", "prod"])
 def test_alarms_that_reach_no_address(stage: str) -> None:
     toml = TOML.removeprefix(QUIET)

@@ -78,6 +78,7 @@ def cli(inbox: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mo
 def served(inbox: World, cli: Cli) -> Iterator[str]:
     """The inbox's address, and what it answers with is the real ingest."""
     with serving(ingesting(inbox)) as address:
+        cli.api_url = address
         cli.urls = {name: f"{address}/webhooks/{name}" for name in cli.urls}
         yield address
 

@@ -33,6 +33,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "secrets set": ("acme",),
     "send": ("body.json", "--source", "acme", "--secret", "only a test"),
     "skip": ("evt-1", *WHY),
+    "smoke": (),
     "sources reconcile": ("github", "--hook", "octo/app/7"),
     "verify": (
         *("--source", "acme", "--headers", "headers.txt", "--body", "body.json"),

@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -23,7 +23,7 @@ from webhook_inbox.adapters.memory import MemoryTable
 from webhook_inbox.domain.errors import InboxError
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
 from webhook_inbox.domain.model import Delivery, Run
-from webhook_inbox.domain.ports import Table
+from webhook_inbox.domain.ports import Queue, Table
 from webhook_inbox.domain.secrets import TOKEN_KEY
 from webhook_inbox.ledger.lease import Lease, claim
 from webhook_inbox.ledger.queries import Ledger
@@ -103,6 +103,11 @@ class StagedTarget(Target):
         lanes: Lanes = self.client("lanes")
         return lanes
 
+    @property
+    def dlqs(self) -> Mapping[str, Queue]:
+        dlqs: Mapping[str, Queue] = self.client("dlqs")
+        return dlqs
+
 
 class MemoryTarget(StagedTarget):
     """A target whose ledger is the double: for what reads a whole day, which moto does slowly."""
@@ -171,7 +176,8 @@ class Cli:
     ) -> None:
         self.inbox = inbox
         self.replay = Lambda(inbox)
-        self.urls = {name: f"https://inbox.example/webhooks/{name}" for name in MANIFEST.sources}
+        self.api_url = "https://inbox.example"
+        self.urls = {name: f"{self.api_url}/webhooks/{name}" for name in MANIFEST.sources}
         self.local = False
         self.deployed = True
         self.manifest: Manifest | None = MANIFEST
@@ -206,6 +212,7 @@ class Cli:
             replay_function="replay-function",
             urls=self.urls,
             client=self._client,
+            api_url=self.api_url,
             queue_urls=dict.fromkeys(self.inbox.queues, "the inbox's own"),
             read_manifest=self._read_manifest,
         )
@@ -217,7 +224,12 @@ class Cli:
         return self.manifest
 
     def _client(self, service: str) -> Any:
-        doubles = {"lambda": self.replay, "memory": self.inbox.table, "lanes": self.inbox.lanes}
+        doubles = {
+            "lambda": self.replay,
+            "memory": self.inbox.table,
+            "lanes": self.inbox.lanes,
+            "dlqs": self.inbox.dlqs,
+        }
         return doubles[service] if service in doubles else client(service)
 
 

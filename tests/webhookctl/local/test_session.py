@@ -153,6 +153,10 @@ def test_a_session_from_its_banner_to_ctrl_c(project: Path, started: list[Sessio
     assert session.says("functions/ is valid again and matches the running version")
     assert session.text.count("reloaded: processor") == 1
 
+    before = _inbox(project)
+    assert _smoke(project) == {"ok"}
+    assert _inbox(project) == before
+
     assert session.stop() == 0
     assert session.text.splitlines()[-1] == "Stopped"
     assert [members(group) for group in groups.values()] == [[], []]
@@ -160,6 +164,14 @@ def test_a_session_from_its_banner_to_ctrl_c(project: Path, started: list[Sessio
     assert not accepts(session.port)
     assert state.read(project / ".local") is None
     assert not (project / ".local" / state.FILE).exists()
+
+
+def _smoke(root: Path) -> set[str]:
+    """Returns the results of the steps of `webhookctl --local smoke` in a directory."""
+    command = [sys.executable, "-m", "webhookctl", "--local", "smoke", "--json"]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return {json.loads(line)["result"] for line in done.stdout.splitlines()}
 
 
 def _inbox(root: Path, *arguments: str) -> list[dict[str, Any]]:
