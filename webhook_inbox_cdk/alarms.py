@@ -328,9 +328,8 @@ def _topic(scope: Construct, addresses: Sequence[str]) -> sns.Topic:
     """Returns a topic that notifies these addresses, `mailto:` or `https:`."""
     # Unencrypted: CloudWatch cannot publish with the account's default KMS key for SNS, and the
     # alarms' texts hold no secrets.
-    topic = sns.Topic(
-        scope, "Topic", display_name=Stack.of(scope).stack_name[:DISPLAY_LIMIT], enforce_ssl=True
-    )
+    sender = Stack.of(scope).stack_name[:DISPLAY_LIMIT]
+    topic = sns.Topic(scope, "Topic", display_name=sender, enforce_ssl=True)
     waive(topic, {"CKV_AWS_26": "CloudWatch cannot publish with the account's default key."})
     # Any resource policy, even one with only a Deny, replaces the default policy that lets the
     # account's alarms publish.

@@ -10,8 +10,8 @@ from typing import Final
 
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
+from webhook_inbox_cdk import regions
 from webhook_inbox_cdk.bucket import HASHED
 from webhook_inbox_cdk.function import InboxFunction, Shape
 from webhook_inbox_cdk.queue import VISIBILITY_TIMEOUT, Lane
@@ -22,7 +22,9 @@ from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.secret_document import HANDLERS
 
 TIMEOUT = VISIBILITY_TIMEOUT // 6
-DEFAULT_CONCURRENCY: Final = 5
+# The least that SQS takes. In a new account all functions share 10 executions: two stages with one
+# lane each, their reconcilers and replays leave 2 to ingest; with 5 workers they would leave none.
+DEFAULT_CONCURRENCY: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +33,8 @@ class Placement:
 
     Attributes:
         max_concurrency: concurrent handlers of each lane, 2-1000. All functions of an account
-            share its concurrent executions (10 in a new account, 1000 in others). The default is
-            low, so that a backlog leaves some to ingest.
+            share its concurrent executions (10 in a new account, 1000 in others), and `webhookctl
+            preflight` compares. The default is the least, so that a backlog leaves some to ingest.
         reserved_concurrency: concurrent executions reserved for each lane, also its upper limit;
             at least `max_concurrency`.
         vpc: the network to run in, for handlers that reach private systems.
@@ -87,6 +89,9 @@ class Processor(InboxFunction):
     ) -> None:
         placement.check()
         super().__init__(scope, construct_id, _shape(resources, lane, placement))
+        # A waiting run sends copies to this function's own queue, more than 16 in a row. Lambda
+        # would detect a recursive loop and drop the event.
+        regions.allow_loops(self)
         if placement.vpc is not None:
             self.allow_network_interfaces()
         self._grant(resources, lane)
@@ -150,9 +155,6 @@ def _shape(resources: Resources, lane: Lane, placement: Placement) -> Shape:
         memory=512,
         environment=environment.variables(),
         extra={
-            # A waiting run sends copies to this function's own queue, more than 16 in a row. Lambda
-            # would detect a recursive loop and drop the event.
-            "recursive_loop": lambda_.RecursiveLoop.ALLOW,
             "reserved_concurrent_executions": placement.reserved_concurrency,
             "vpc": placement.vpc,
             "vpc_subnets": placement.vpc_subnets,

@@ -6,10 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import botocore.session
-from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from webhook_inbox.adapters.aws.dynamodb import DynamoTable
@@ -21,6 +19,7 @@ from webhook_inbox.domain.ports import Blobs, SecretStore, Table
 from webhook_inbox.domain.secret_document import SOURCES, prefix_of
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.queue.lanes import Lanes
+from webhookctl.account import Clients, resolve
 from webhookctl.errors import CommandError
 from webhookctl.local import state
 from webhookctl.local.processes import ministack
@@ -31,15 +30,6 @@ VARIABLE: Final = "WEBHOOKCTL_TARGET"
 LOCAL: Final = "local"
 INBOX: Final = Path("functions", "inbox.toml")
 URL_OUTPUT: Final = "WebhookUrl"
-
-# Service name to a low-level client.
-Clients = Callable[[str], Any]
-
-# Replay runs for up to five minutes, and a retried invocation would be a second replay.
-_INVOKE: Final = Config(read_timeout=310, retries={"total_max_attempts": 1, "mode": "standard"})
-_CALL: Final = Config(
-    connect_timeout=5, read_timeout=20, retries={"total_max_attempts": 3, "mode": "standard"}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +182,7 @@ def connect(selection: Selection) -> Target:
                 " machine, or use --stack NAME"
             )
         return _local()
-    return _stack(named, _aws(selection))
+    return _stack(named, resolve(selection.profile, selection.region).clients)
 
 
 def _named(selection: Selection) -> str:
@@ -264,15 +254,3 @@ def _urls(outputs: Mapping[str, str]) -> dict[str, str]:
     """Returns the sources' URLs by name, their last path segment."""
     urls = (value for name, value in outputs.items() if name.startswith(URL_OUTPUT))
     return {url.rpartition("/")[2]: url for url in urls}
-
-
-def _aws(selection: Selection) -> Clients:
-    session = botocore.session.Session(profile=selection.profile)
-    # botocore reads only AWS_DEFAULT_REGION.
-    region = selection.region or os.environ.get("AWS_REGION") or None
-
-    def client(service: str) -> Any:
-        config = _INVOKE if service == "lambda" else _CALL
-        return session.create_client(service, region_name=region, config=config)
-
-    return client

@@ -162,8 +162,8 @@ def test_bundles_hold_no_bytecode_of_this_machine(shipped: dict[str, Path]) -> N
 
 
 def test_reservations_below_what_sqs_hands_out_are_refused(tmp_path: Path) -> None:
-    app = App(outdir=str(tmp_path), context={"stage": "local", "reserved_concurrency": "3"})
-    with pytest.raises(ConfigurationError, match=r"^reserved_concurrency 3 is below max_conc"):
+    app = App(outdir=str(tmp_path), context={"stage": "local", "reserved_concurrency": "1"})
+    with pytest.raises(ConfigurationError, match=r"^reserved_concurrency 1 is below max_conc"):
         InboxStack(app)
 
 

@@ -16,7 +16,7 @@ from tests.infra.template import KEPT_ONCE_DEPLOYED, Template, named
 from webhook_inbox.domain.errors import ConfigurationError
 
 # A changed id replaces the resource: another address to register at every provider, an empty
-# table, secrets to set again. Change the construct tree if you must; never these.
+# table, no valid completion tokens. Change the construct tree if you must; never these.
 PINNED = {
     "InboxApiHttp889206E3": "AWS::ApiGatewayV2::Api",
     "InboxApiStage9058D5F4": "AWS::ApiGatewayV2::Stage",
@@ -25,12 +25,13 @@ PINNED = {
     "InboxBodiesBucket7F744A95": "AWS::S3::Bucket",
     "InboxLanedefaultWorkD7E8DAFD": "AWS::SQS::Queue",
     "InboxLanedefaultDeadLetters0FA0FA60": "AWS::SQS::Queue",
-    "InboxSecretsgithub06A49771": "AWS::SecretsManager::Secret",
+    "InboxSecretsCompletionKey17C2740F": "AWS::SecretsManager::Secret",
 }
 OUTPUTS = {
     "ApiUrl",
     "BucketName",
     "DlqUrls",
+    "GeneratedKeys",
     "IngestFunctionName",
     "ProcessorFunctionNames",
     "QueueUrls",
@@ -84,7 +85,6 @@ def test_everything_retained_is_known(dev: Template) -> None:
         "AWS::DynamoDB::GlobalTable",
         "AWS::S3::Bucket",
         "AWS::SQS::Queue",
-        "AWS::SecretsManager::Secret",
     }
 
 
@@ -149,10 +149,13 @@ def test_a_foreign_app_embeds_the_inbox_beside_its_own(props: InboxProps, tmp_pa
 
 
 def test_warnings_are_annotations_that_the_cdk_prints(props: InboxProps, tmp_path: Path) -> None:
-    functions = write_functions(tmp_path, inbox=f'{INBOX}[sources.mail]\nprovider = "sendgrid"\n')
+    inbox = f'{INBOX}[sources.mail]\nprovider = "sendgrid"\n'
+    functions = write_functions(tmp_path, inbox=inbox)
     stack = Stack(App(outdir=str(tmp_path / "out")), "Inbox")
-    inbox = WebhookInbox(stack, "Inbox", replace(props, functions=functions))
-    [warning] = [entry.data for entry in inbox.node.metadata if entry.type == "aws:cdk:warning"]
+    made = WebhookInbox(stack, "Inbox", replace(props, functions=functions))
+    found = [entry.data for entry in made.node.metadata if entry.type == "aws:cdk:warning"]
+    alarms, warning = found
+    assert "inbox.toml [alarms]: no address receives the alarms of the stage dev" in alarms
     assert "inbox.toml [sources.mail]: no handler takes its events" in warning
 
 

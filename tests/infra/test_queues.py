@@ -8,6 +8,7 @@ from tests.infra.template import KEPT_ONCE_DEPLOYED, Template, named, survival
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import HandlerSpec
 from webhook_inbox.ledger import deadlines
+from webhookctl.preflight.concurrency import MAINTENANCE
 
 QUEUE = "AWS::SQS::Queue"
 MAPPING = "AWS::Lambda::EventSourceMapping"
@@ -93,10 +94,11 @@ def test_messages_come_one_at_a_time_and_fail_one_at_a_time(dev: Template) -> No
 
 
 def test_a_backlog_leaves_a_new_account_s_invocations_to_ingest(dev: Template) -> None:
-    new_account = 10
+    new_account, stages, lanes = 10, 2, 1
     for mapping in dev.all(MAPPING).values():
         assert mapping["ScalingConfig"]["MaximumConcurrency"] == DEFAULT_CONCURRENCY
-    assert new_account / 2 >= DEFAULT_CONCURRENCY
+    used = stages * (lanes * DEFAULT_CONCURRENCY + MAINTENANCE)
+    assert new_account - used >= stages  # one each
 
 
 def test_reserved_concurrency_may_equal_what_sqs_hands_out(synthesize: Synthesize) -> None:
@@ -106,8 +108,8 @@ def test_reserved_concurrency_may_equal_what_sqs_hands_out(synthesize: Synthesiz
 
 
 def test_reserved_concurrency_below_what_sqs_hands_out_is_refused(synthesize: Synthesize) -> None:
-    with pytest.raises(ConfigurationError, match="reserve at least 5 or lower max_concurrency"):
-        synthesize(Placement(reserved_concurrency=4))
+    with pytest.raises(ConfigurationError, match="reserve at least 2 or lower max_concurrency"):
+        synthesize(Placement(reserved_concurrency=1))
 
 
 @pytest.mark.parametrize("many", [0, 1, 1001])

@@ -1,7 +1,11 @@
 """Stages and stacks of one account and region: no name, metric or alarm of one reaches another."""
 
+import io
+import json
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -11,33 +15,57 @@ from aws_cdk import App, NestedStack, Stack
 from webhook_inbox_cdk import names
 from webhook_inbox_cdk.inbox import InboxProps, WebhookInbox
 
+from tests.e2e.waiting import eventually
 from tests.infra.conftest import INBOX, write_functions
 from tests.infra.template import Properties, Template, named
 from webhook_inbox.domain.errors import ConfigurationError
+from webhookctl.__main__ import main
+from webhookctl.invocation import World
+from webhookctl.local.deployment.assembly import Assembly
+from webhookctl.local.deployment.deploy import Deployer
+from webhookctl.local.http.gateway import Gateway
+from webhookctl.local.http.server import Front
+from webhookctl.local.processes.ministack import Ministack
+from webhookctl.local.runtime import api_id
+from webhookctl.target import Target
 
 # Two stages, and two stacks of one stage, in one app: their names as CloudFormation has them.
 STACKS = {"WebhookInbox-dev": "dev", "WebhookInbox-prod": "prod", "Shop-prod": "prod"}
 PEOPLE = '[alarms]\nnotify = ["mailto:team@a.example"]\n'
-# Names within a role or an API, an API's display name, and an alarm's metric, which has a test.
+# Names within a role or an API, an API's display name, an alarm's metric, which has a test, and
+# secrets.
 SHARED = {
     "AWS::ApiGatewayV2::Api",
     "AWS::ApiGatewayV2::Stage",
     "AWS::CloudWatch::Alarm",
     "AWS::IAM::Policy",
+    "AWS::SecretsManager::Secret",
 }
 PAIRS = list(combinations(STACKS, 2))
+# An event for each stack of a stage, by type; its handlers are in two lanes.
+GITHUB = Path(__file__).resolve().parents[2] / "events" / "ingest" / "github"
+EVENTS = {
+    "issues.opened": GITHUB / "issues.opened__label.json",
+    "push": GITHUB / "push__main.json",
+}
 
 
 @pytest.fixture(scope="module")
-def account(props: InboxProps, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Template]:
-    """The templates of all stacks, by stack name."""
+def assemblies(props: InboxProps, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
+    """The assemblies of all stacks, by stack name."""
     functions = write_functions(tmp_path_factory.mktemp("account"), inbox=INBOX + PEOPLE)
-    app = App(outdir=str(tmp_path_factory.mktemp("assembly")), analytics_reporting=False)
+    made = {}
     for stack, stage in STACKS.items():
-        given = replace(props, functions=functions, stage=stage)
-        WebhookInbox(Stack(app, stack), "Inbox", given)
-    assembly = Path(app.synth().directory)
-    return {stack: Template.of(assembly, stack) for stack in STACKS}
+        app = App(outdir=str(tmp_path_factory.mktemp("assembly")), analytics_reporting=False)
+        WebhookInbox(Stack(app, stack), "Inbox", replace(props, functions=functions, stage=stage))
+        made[stack] = Path(app.synth().directory)
+    return made
+
+
+@pytest.fixture(scope="module")
+def account(assemblies: Mapping[str, Path]) -> Mapping[str, Template]:
+    """The templates of all stacks, by stack name."""
+    return {stack: Template.of(assembly, stack) for stack, assembly in assemblies.items()}
 
 
 def fixed_names(template: Template) -> set[tuple[str, str]]:
@@ -201,3 +229,58 @@ def test_a_project_and_a_stage_have_a_stack_of_their_own(
 def test_a_stack_name_that_cloudformation_does_not_accept_is_refused(stack: str) -> None:
     with pytest.raises(ConfigurationError, match=r"^stack name '.*-dev', of the context values"):
         names.stack_name(App(context={"stack": stack}))
+
+
+class Operator:
+    """The command line on the deployed stacks of one emulation of AWS."""
+
+    def __init__(self, running: Ministack, capsys: pytest.CaptureFixture[str]) -> None:
+        self._running = running
+        self._deployer = Deployer(running.client)
+        self._capsys = capsys
+        self._targets: dict[str, Target] = {}
+
+    def deploy(self, assembly: Assembly, front: Front) -> None:
+        outputs = self._deployer.deploy(assembly)
+        token = self._running.credentials["AWS_SESSION_TOKEN"]
+        ingest = outputs["IngestFunctionName"]
+        front.gateway = Gateway(self._running.port, token, api_id(outputs), ingest)
+        self._targets[assembly.stack_name] = Target.of(
+            assembly.stack_name,
+            outputs,
+            self._running.client,
+            urls={"github": f"{front.url}/webhooks/github"},
+            read_manifest=assembly.manifest,
+        )
+
+    def __call__(self, stack: str, *words: str) -> str:
+        self._capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main(words, world=World(connect=lambda _: self._targets[stack]))
+        captured = self._capsys.readouterr()
+        assert not ended.value.code, captured.err
+        return captured.out
+
+
+def test_two_stacks_of_one_stage_process_their_own_events(
+    assemblies: Mapping[str, Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pair = [stack for stack, stage in STACKS.items() if stage == "prod"]
+    with Ministack(tmp_path) as running, ExitStack() as closing:
+        call = Operator(running, capsys)
+        for stack in pair:
+            front = Front(0, lambda _: None).start()
+            closing.callback(front.stop)
+            call.deploy(Assembly.read(assemblies[stack]), front)
+            monkeypatch.setattr("sys.stdin", io.StringIO(f"secret-of-{stack}"))
+            call(stack, "secrets", "set", "github")
+        for stack, event in zip(pair, EVENTS, strict=True):
+            call(stack, "send", str(EVENTS[event]), "--source", "github")
+        for stack, event in zip(pair, EVENTS, strict=True):
+            done = partial(call, stack, "inbox", "list", "--status", "done", "--json")
+            [line] = eventually(done, what=f"the run of {stack}").splitlines()
+            assert json.loads(line)["type"] == event
+            assert len(call(stack, "inbox", "list", "--json").splitlines()) == 1

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Callable
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from webhook_inbox.configuration.destination import Destination
 from webhook_inbox.configuration.table import ConfigTable, Name, Text
@@ -106,10 +106,26 @@ class Source(ConfigTable):
 class Alarms(ConfigTable):
     """The recipients of alarms."""
 
-    notify: list[Address] = Field(default=[], description="the addresses that receive every alarm")
+    notify: list[Address] = Field(
+        default=[],
+        description="the addresses that receive every alarm, `mailto:…` or `https://…`; `[]` states"
+        " that none is to, and omits the warning of `check`",
+    )
     page: list[Address] = Field(
         default=[], description="the addresses to page; at present they receive every alarm"
     )
+
+    @model_validator(mode="after")
+    def _once(self) -> Self:
+        """Rejects an address that is listed twice: a topic has one subscription of each."""
+        addresses = [*self.notify, *self.page]
+        for address in addresses:
+            if addresses.count(address) > 1:
+                raise ValueError(
+                    f'"{address}" is listed twice, and every address of notify and page receives'
+                    " every alarm; remove one"
+                )
+        return self
 
 
 class Domain(ConfigTable):

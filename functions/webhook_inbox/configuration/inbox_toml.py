@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from webhook_inbox import providers
 from webhook_inbox.configuration.caller_source import ApiKeySource, BasicSource, JwtSource
-from webhook_inbox.configuration.document import Domain, InboxDocument, Source, Throttle
+from webhook_inbox.configuration.document import Alarms, Domain, InboxDocument, Source, Throttle
 from webhook_inbox.configuration.error_messages import line
 from webhook_inbox.configuration.hmac_source import DeclaredSource
 from webhook_inbox.configuration.table import ConfigTable
@@ -34,10 +34,14 @@ DECLARED: Final[Mapping[str, type[Source]]] = {
 
 @dataclass(frozen=True, slots=True)
 class AlarmSpec:
-    """The recipients of alarms, as URLs; `page` is the on-call engineer."""
+    """The recipients of alarms, as URLs; `page` is the on-call engineer.
+
+    `stated` is whether the file has either list, even an empty one.
+    """
 
     notify: tuple[str, ...] = ()
     page: tuple[str, ...] = ()
+    stated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +190,7 @@ def _configuration(document: dict[str, Any], *, local: bool = False) -> Configur
         sources=sources,
         destinations={name: table.spec(name) for name, table in inbox.destinations.items()},
         secrets=tuple(sorted({*verifying, *calling, *inbox.handler_secrets})),
-        alarms=AlarmSpec(tuple(inbox.alarms.notify), tuple(inbox.alarms.page)),
+        alarms=_alarms(inbox.alarms),
         domain=domain,
         throttle=_throttle(inbox.throttle),
         throttles={name: _throttle(table) for name, table in throttles.items()},
@@ -196,6 +200,11 @@ def _configuration(document: dict[str, Any], *, local: bool = False) -> Configur
             **{f"destinations.{name}": table.allow for name, table in inbox.destinations.items()},
         },
     )
+
+
+def _alarms(table: Alarms) -> AlarmSpec:
+    stated = bool(table.model_fields_set)
+    return AlarmSpec(tuple(table.notify), tuple(table.page), stated=stated)
 
 
 def _domain(table: Domain) -> DomainSpec:

@@ -20,11 +20,14 @@ COMMON: dict[str, Any] = {
     "queue_prefix": "webhook-inbox-dev-",
 }
 ENVIRONMENTS = [
-    IngestEnvironment(**COMMON, bucket_name="bodies", secret_prefix="webhook-inbox/dev/"),
+    IngestEnvironment(
+        **COMMON, bucket_name="bodies", secret_document="dev/sources", generated_keys={}
+    ),
     ProcessorEnvironment(
         **COMMON,
         bucket_name="bodies",
-        secret_prefix="webhook-inbox/dev/",
+        secret_document="dev/handlers",
+        generated_keys={"completion-key": "arn:1"},
         lane="slow",
         max_receive_count=13,
         code_version="abc123",
@@ -56,7 +59,8 @@ def test_variables_are_named_as_the_fields_in_capitals() -> None:
         "BUCKET_NAME": "bodies",
         "QUEUE_URL": "https://sqs.example/1/webhook-inbox-dev-default",
         "QUEUE_PREFIX": "webhook-inbox-dev-",
-        "SECRET_PREFIX": "webhook-inbox/dev/",
+        "SECRET_DOCUMENT": "dev/handlers",
+        "GENERATED_KEYS": '{"completion-key":"arn:1"}',
         "LANE": "slow",
         "MAX_RECEIVE_COUNT": "13",
         "CODE_VERSION": "abc123",

@@ -216,20 +216,21 @@ def test_no_secret_from_before_stays_live(world: World, ingest: Ingest) -> None:
 
 
 @pytest.mark.parametrize("fault", list(Fault))
-@pytest.mark.parametrize("skip", [0, 1])
 def test_a_replacement_that_was_interrupted_is_finished_by_the_same_offer(
-    world: World, ingest: Ingest, fault: Fault, skip: int
+    world: World, ingest: Ingest, fault: Fault
 ) -> None:
     world.vault.rotate("asana-key", "old")
     wait_for_it(world)
-    world.plan.fail("PutSecretValue", fault, skip=skip)
+    world.plan.fail("PutSecretValue", fault)
     assert offer(world, ingest).status == 503
+    # One write: either it took place or it did not, and no two secrets are live.
+    assert world.vault.live("asana-key") == ("old" if fault is Fault.BEFORE else OFFERED,)
     world.plan.heal()
     assert offer(world, ingest).outcome is IngestOutcome.ENROLLED
     assert world.vault.live("asana-key") == (OFFERED,)
 
 
-@pytest.mark.parametrize(("operation", "skip"), [("PutSecretValue", 2), ("UpdateItem", 2)])
+@pytest.mark.parametrize(("operation", "skip"), [("PutSecretValue", 1), ("UpdateItem", 2)])
 def test_a_contest_that_could_not_be_finished_is_told_and_repeated_by_the_next_offer(
     world: World, ingest: Ingest, operation: str, skip: int
 ) -> None:

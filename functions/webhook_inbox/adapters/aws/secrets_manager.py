@@ -76,7 +76,9 @@ class SecretDocument:
             answer = self._call(
                 SERVICE,
                 "GetSecretValue",
-                lambda: self._client.get_secret_value(SecretId=self.name),
+                lambda: self._client.get_secret_value(
+                    SecretId=self.name, VersionStage="AWSCURRENT"
+                ),
             )
         except errors.MarkedForDeletion:
             raise
@@ -141,15 +143,15 @@ class SecretsManagerStore:
         """See the port."""
         if name not in self._keys:
             return ()
+        values = (self._version(self._keys[name], stage) for stage in ("AWSCURRENT", "AWSPREVIOUS"))
+        return tuple(dict.fromkeys(filter(str.strip, values)))
+
+    def _version(self, arn: str, stage: str) -> str:
+        get = partial(self._client.get_secret_value, SecretId=arn, VersionStage=stage)
         try:
-            answer = self._call(
-                SERVICE,
-                "GetSecretValue",
-                lambda: self._client.get_secret_value(SecretId=self._keys[name]),
-            )
+            return str(self._call(SERVICE, "GetSecretValue", get).get("SecretString") or "")
         except errors.Missing:
-            return ()
-        return tuple(filter(str.strip, [str(answer.get("SecretString", ""))]))
+            return ""
 
     def replace(self, name: str, value: str) -> None:
         """See the port."""
