@@ -22,7 +22,7 @@ TEMPLATE_BYTES: Final = 1_000_000
 # https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
 ENVIRONMENT_BYTES: Final = 4_096
 FUNCTION_POLICY_BYTES: Final = 20_480
-# What Lambda adds to each permission: the statement's id and the keys of the document.
+# Lambda adds the statement's id and the keys of the document to each permission.
 PERMISSION_BYTES: Final = 200
 # https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
 ROLE_POLICY: Final = 10_240  # of all inline policies of a role, without spaces

@@ -5,8 +5,10 @@ import shlex
 import tomllib
 from typing import Any
 
+import botocore.session
 import pytest
 import typer
+from botocore import xform_name
 
 from tests.docs.blocks import blocks
 from tests.docs.pages import GUIDES, README, ROOT
@@ -18,7 +20,7 @@ COMMANDS = [
     for page in GUIDES
     for block in blocks(page)
     if block.language == "sh"
-    for line in block.text.splitlines()
+    for line in block.text.replace("\\\n", " ").splitlines()
 ]
 # Programs of other projects, which the pages show how to configure.
 FOREIGN = {"stripe", "gh", "cloudflared", "ngrok"}
@@ -44,6 +46,7 @@ def test_every_command_can_be_given(command: str) -> None:
         "cd": lambda words: None,
         ".": lambda words: None,
         "npx": _check_cdk,
+        "aws": _check_aws,
         "curl": _check_addresses,
         "echo": lambda words: None,
     }
@@ -85,7 +88,25 @@ def _check_wheel(words: list[str]) -> None:
 
 def _check_cdk(words: list[str]) -> None:
     assert words[1:3] == ["--yes", CDK]
-    assert words[3] in {"bootstrap", "deploy", "destroy"}
+    assert words[3] in {"bootstrap", "deploy", "destroy", "import"}
+
+
+def _check_aws(words: list[str]) -> None:
+    """Compares a command of the AWS CLI with the API that it is generated from."""
+    _, service, command, *rest = words
+    session = botocore.session.get_session()
+    model = session.get_service_model(service)
+    if command == "wait":
+        waiter, *rest = rest
+        waiters = session.get_waiter_model(service)
+        named = {xform_name(name, "-"): name for name in waiters.waiter_names}
+        operation = waiters.get_waiter(named[waiter]).operation
+    else:
+        operation = {xform_name(name, "-"): name for name in model.operation_names}[command]
+    members = model.operation_model(operation).input_shape.members
+    known = {xform_name(name, "-") for name in members} | {"query", "output", "region"}
+    options = {word.removeprefix("--").removeprefix("no-") for word in rest if word[:2] == "--"}
+    assert options <= known
 
 
 def _check_addresses(words: list[str]) -> None:
