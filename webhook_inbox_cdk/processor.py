@@ -20,6 +20,7 @@ from webhook_inbox_cdk.resources import Resources
 from webhook_inbox.adapters.environment import ProcessorEnvironment
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import SPLIT
+from webhook_inbox.handlers.ordering.declaration import LATEST
 
 TIMEOUT = VISIBILITY_TIMEOUT // 6
 DEFAULT_CONCURRENCY: Final = 5
@@ -117,8 +118,9 @@ class Processor(InboxFunction):
             on=[lane.work.queue_arn],
         )
         self.allow("s3:GetObject", on=[resources.bodies.objects], pattern=HASHED)
-        if any(h.order and h.lane == lane.name for h in resources.manifest.handlers.values()):
-            # The waiting runs of an ordering key.
+        handlers = resources.manifest.handlers.values()
+        if any(h.order and h.order.kind != LATEST and h.lane == lane.name for h in handlers):
+            # The waiting runs of an ordering key; with `latest` none waits.
             self.allow("dynamodb:DeleteItem", "dynamodb:PutItem", on=[resources.table])
         if _splits(resources, lane):
             self.allow("dynamodb:PutItem", on=[resources.table])
