@@ -105,6 +105,7 @@ class Processor(InboxFunction):
     def _grant(self, resources: Resources, lane: Lane) -> None:
         self.allow(
             "dynamodb:GetItem",
+            "dynamodb:PutItem",  # a wait for a completion, and what waits for its turn
             "dynamodb:Query",
             "dynamodb:UpdateItem",
             on=[resources.table],
@@ -121,9 +122,8 @@ class Processor(InboxFunction):
         handlers = resources.manifest.handlers.values()
         if any(h.order and h.order.kind != LATEST and h.lane == lane.name for h in handlers):
             # The waiting runs of an ordering key; with `latest` none waits.
-            self.allow("dynamodb:DeleteItem", "dynamodb:PutItem", on=[resources.table])
+            self.allow("dynamodb:DeleteItem", on=[resources.table])
         if _splits(resources, lane):
-            self.allow("dynamodb:PutItem", on=[resources.table])
             self.allow("sqs:SendMessage", on=resources.work_queues)
             self.allow("s3:PutObject", on=[resources.bodies.objects], pattern=HASHED)
         # Without it S3 answers "access denied" for a missing body, which would be retried.
