@@ -16,3 +16,4 @@ compile ../functions/requirements --group handlers --constraint requirements/pro
 compile dev pyproject.toml --extra cdk --extra dev --group handlers --group dev
 compile scanners --group scanners
 compile build requirements/build.in
+compile runtime requirements/runtime.in

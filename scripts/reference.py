@@ -43,6 +43,7 @@ REST: Final[Tables] = (
     ("`idempotency = { … }`, one of header, field", destination.Idempotency),
     ("`breaker = { … }`", destination.BreakerTable),
     ("`[alarms]`", document.Alarms),
+    ("`domain = { … }`", document.Domain),
 )
 STATUSES: Final = """\
 ## Handler options

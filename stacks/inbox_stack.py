@@ -4,19 +4,19 @@ from pathlib import Path
 
 from aws_cdk import Stack
 from constructs import Construct
-from webhook_inbox_cdk import InboxProps, WebhookInbox, stage_of
+from webhook_inbox_cdk import InboxProps, WebhookInbox, stack_name
 
 FUNCTIONS = Path(__file__).resolve().parent.parent / "functions"
 
 
 class InboxStack(Stack):
-    """One inbox; its stage is `cdk -c stage=NAME`, by default dev.
+    """One inbox; `cdk -c stage=NAME` selects its stage, by default dev.
 
     `rights` are your handlers' AWS permissions, one line each, with `allow` of webhook_inbox_cdk:
     `allow("ses:SendEmail", on="arn:aws:ses:eu-west-1:111122223333:identity/a.example")`
     """
 
     def __init__(self, scope: Construct) -> None:
-        super().__init__(scope, f"WebhookInbox-{stage_of(scope)}", description="webhook-inbox")
+        super().__init__(scope, stack_name(scope), description="webhook-inbox")
         props = InboxProps.from_context(self, functions=FUNCTIONS, rights=[])
         self.inbox = WebhookInbox(self, "Inbox", props)

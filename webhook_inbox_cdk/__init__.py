@@ -13,20 +13,30 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from webhook_inbox_cdk.app import synthesis
-    from webhook_inbox_cdk.inbox import InboxProps, WebhookInbox, stage_of
+    from webhook_inbox_cdk.inbox import InboxProps, WebhookInbox
+    from webhook_inbox_cdk.names import stack_name, stage_of
     from webhook_inbox_cdk.processor import Placement, allow
 
 # jsii prints a banner on the Node that most machines still have.
 os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
 
-__all__ = ["InboxProps", "Placement", "WebhookInbox", "allow", "stage_of", "synthesis"]
+__all__ = [
+    "InboxProps",
+    "Placement",
+    "WebhookInbox",
+    "allow",
+    "stack_name",
+    "stage_of",
+    "synthesis",
+]
 
 _MODULES: Final = {
     "InboxProps": "inbox",
     "Placement": "processor",
     "WebhookInbox": "inbox",
     "allow": "processor",
-    "stage_of": "inbox",
+    "stack_name": "names",
+    "stage_of": "names",
     "synthesis": "app",
 }
 

@@ -12,8 +12,8 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
+from webhook_inbox_cdk import names
 from webhook_inbox_cdk.api import THROTTLED, THROTTLED_BY_ROUTE
-from webhook_inbox_cdk.function import NAMESPACE
 from webhook_inbox_cdk.queue import FIFO_REACH, Lane
 from webhook_inbox_cdk.waive import waive
 
@@ -23,6 +23,8 @@ from webhook_inbox.queue.outcomes import RunOutcome
 MINUTE: Final = Duration.minutes(1)
 FIVE_MINUTES: Final = Duration.minutes(5)
 FIFTEEN_MINUTES: Final = Duration.minutes(15)
+# The sender's name in the mails of an SNS topic.
+DISPLAY_LIMIT: Final = 100
 
 RAISE_CONCURRENCY: Final = "Raise max_concurrency, or move slow handlers to their own lane."
 RAISE_OR_SPEED_UP: Final = (
@@ -72,7 +74,7 @@ class Alarms(Construct):
     def _watch_processor(self, lane: Lane, processor: lambda_.IFunction) -> None:
         self._alarm(
             f"DestinationRefusals-{lane.name}",
-            _metric("Pages", service="processor", lane=lane.name),
+            self._metric("Pages", service="processor", lane=lane.name),
             text=f"A destination of lane {lane.name} rejects its credentials (401, 403) or its host"
             " name does not resolve; retrying will not help. List the runs:"
             f" `{self._ctl} inbox list --status dead_letter`. Correct the secret or base_url, then"
@@ -81,7 +83,7 @@ class Alarms(Construct):
         # Breakers and limiters fail open: runs continue, but destinations are unprotected.
         self._alarm(
             f"FailedOpen-{lane.name}",
-            _metric("FailedOpen", service="processor", lane=lane.name),
+            self._metric("FailedOpen", service="processor", lane=lane.name),
             at_least=10,
             periods=3,
             text=f"Circuit breakers and rate limits of lane {lane.name} cannot be read; requests to"
@@ -123,7 +125,7 @@ class Alarms(Construct):
             effect = "is blocked" if spec.blocks else "continued without it"
             self._alarm(
                 f"DeadRuns-{spec.name}",
-                _metric(
+                self._metric(
                     "Messages",
                     service="processor",
                     lane=spec.lane,
@@ -139,9 +141,7 @@ class Alarms(Construct):
         """Alarms on 429 and 5xx responses, and on crashes of ingest."""
         self._alarm(
             "Throttled",
-            cloudwatch.Metric(
-                namespace=NAMESPACE, metric_name=THROTTLED, period=MINUTE, statistic="Sum"
-            ),
+            self._metric(THROTTLED, MINUTE),
             text="API Gateway answered 429: a source, or the completions, exceed their throttle,"
             f" and the deliveries are not stored. The metric {THROTTLED_BY_ROUTE} names the route."
             " Raise its throttle in inbox.toml and deploy. GitHub does not retry; find the missing"
@@ -165,14 +165,14 @@ class Alarms(Construct):
         for source in sources:
             self._alarm(
                 f"Conflicts-{source}",
-                _deliveries(source, "conflict"),
+                self._deliveries(source, "conflict"),
                 text=f"{source} sent a known event id with different content; the delivery was"
                 " rejected and stored. Ingest's logs name the id:"
                 f" `{self._ctl} inbox inspect EVENT_ID --source {source}`.",
             )
             self._alarm(
                 f"IngestFaults-{source}",
-                _deliveries(source, "broken"),
+                self._deliveries(source, "broken"),
                 text=f"Ingest failed on a delivery of {source} because of a bug, and the provider"
                 " retries. Its logs have the traceback. Deploy a fix, then check that the event"
                 f" arrived: `{self._ctl} inbox list --source {source} --since 1h`.",
@@ -183,7 +183,7 @@ class Alarms(Construct):
         for source in sources:
             self._alarm(
                 f"Held-{source}",
-                _deliveries(source, "held"),
+                self._deliveries(source, "held"),
                 text=f"{source} sent an event with the body of an earlier one: a second event, or a"
                 " captured delivery. It is stored and its runs are held. List them:"
                 f" `{self._ctl} hold list --source {source} --subject identical-body`. Compare with"
@@ -196,7 +196,7 @@ class Alarms(Construct):
         for source in sources:
             self._alarm(
                 f"ContestedEnrolments-{source}",
-                _deliveries(source, "contested"),
+                self._deliveries(source, "contested"),
                 text=f"Two different secrets were offered to {source} in one enrolment, so at least"
                 " one was not its provider's. None is accepted, and deliveries are answered 503"
                 " and kept. Delete the webhook at the provider, run"
@@ -207,7 +207,7 @@ class Alarms(Construct):
         """Alarms on a reconciler that stopped or fails, and on the runs that it gives up."""
         self._alarm(
             "ReconcilerStopped",
-            _reconciler("Passes"),
+            self._reconciler("Passes"),
             at_most=0,
             periods=2,
             missing=cloudwatch.TreatMissingData.BREACHING,
@@ -225,14 +225,14 @@ class Alarms(Construct):
         )
         self._alarm(
             "ReconcilerFailed",
-            _reconciler("Failed"),
+            self._reconciler("Failed"),
             periods=3,
             text="The reconciler has failed on some runs for 15 minutes. Its logs name the runs and"
             f" the errors: `{self._ctl} inbox inspect EVENT_ID`.",
         )
         self._alarm(
             "ReconcilerIncomplete",
-            _reconciler("Incomplete"),
+            self._reconciler("Incomplete"),
             periods=3,
             text="The reconciler has not finished a pass in time for 15 minutes: more runs are due"
             f" than it can process. List them: `{self._ctl} inbox list --status failed`.",
@@ -242,19 +242,19 @@ class Alarms(Construct):
     def _watch_given_up(self) -> None:
         self._alarm(
             "RunsLost",
-            _reconciler("Lost"),
+            self._reconciler("Lost"),
             text="The reconciler gave up on runs after six sends. List the runs:"
             f" `{self._ctl} inbox list --status dead_letter`. Then `{self._ctl} replay --yes`.",
         )
         self._alarm(
             "RunsExpired",
-            _reconciler("Expired"),
+            self._reconciler("Expired"),
             text="The reconciler gave up on runs that waited until their events expired. List them:"
             f" `{self._ctl} inbox list --status dead_letter`. Ask the provider to send them again.",
         )
         self._alarm(
             "RunsNearExpiry",
-            _reconciler("LastCall"),
+            self._reconciler("LastCall"),
             text="Runs still wait whose events expire within 7 days; they are then given up. List"
             f" them: `{self._ctl} inbox list --status deferred`. Send one now:"
             f" `{self._ctl} replay EVENT_ID --yes`.",
@@ -270,7 +270,7 @@ class Alarms(Construct):
         )
         self._alarm(
             "ReplayInterrupted",
-            _metric("ReplayInterrupted", service="replay"),
+            self._metric("ReplayInterrupted", service="replay"),
             text="The ledger or a queue failed during a replay; its result and its log have the"
             f" error and a cursor. For the rest: `{self._ctl} replay --cursor CURSOR`, with the"
             " same options.",
@@ -304,12 +304,32 @@ class Alarms(Construct):
             alarm.add_alarm_action(actions.SnsAction(self.topic))
             alarm.add_ok_action(actions.SnsAction(self.topic))
 
+    # CloudWatch identifies a metric by its name and all its dimensions; these match the functions'
+    # telemetry.py.
+    def _deliveries(self, source: str, outcome: str) -> cloudwatch.Metric:
+        return self._metric("Deliveries", service="ingest", source=source, outcome=outcome)
+
+    def _reconciler(self, action: str) -> cloudwatch.Metric:
+        return self._metric(f"Reconciler{action}", service="reconciler")
+
+    def _metric(
+        self, name: str, period: Duration = FIVE_MINUTES, **dimensions: str
+    ) -> cloudwatch.Metric:
+        return cloudwatch.Metric(
+            namespace=names.metrics_namespace(self),
+            metric_name=name,
+            dimensions_map=dimensions,
+            period=period,
+            statistic="Sum",
+        )
+
 
 def _topic(scope: Construct, addresses: Sequence[str]) -> sns.Topic:
     """Returns a topic that notifies these addresses, `mailto:` or `https:`."""
     # Unencrypted: CloudWatch cannot publish with the account's default KMS key for SNS, and the
     # alarms' texts hold no secrets.
-    topic = sns.Topic(scope, "Topic", display_name="webhook-inbox", enforce_ssl=True)
+    sender = Stack.of(scope).stack_name[:DISPLAY_LIMIT]
+    topic = sns.Topic(scope, "Topic", display_name=sender, enforce_ssl=True)
     waive(topic, {"CKV_AWS_26": "CloudWatch cannot publish with the account's default key."})
     # Any resource policy, even one with only a Deny, replaces the default policy that lets the
     # account's alarms publish.
@@ -330,23 +350,3 @@ def _topic(scope: Construct, addresses: Sequence[str]) -> sns.Topic:
             else subscriptions.UrlSubscription(address)
         )
     return topic
-
-
-# CloudWatch identifies a metric by its name and all its dimensions; these match the functions'
-# telemetry.py.
-def _deliveries(source: str, outcome: str) -> cloudwatch.Metric:
-    return _metric("Deliveries", service="ingest", source=source, outcome=outcome)
-
-
-def _reconciler(action: str) -> cloudwatch.Metric:
-    return _metric(f"Reconciler{action}", service="reconciler")
-
-
-def _metric(name: str, **dimensions: str) -> cloudwatch.Metric:
-    return cloudwatch.Metric(
-        namespace=NAMESPACE,
-        metric_name=name,
-        dimensions_map=dimensions,
-        period=FIVE_MINUTES,
-        statistic="Sum",
-    )

@@ -4,13 +4,14 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import Duration, RemovalPolicy, Stack
 from aws_cdk import aws_apigatewayv2 as apigatewayv2
 from aws_cdk import aws_apigatewayv2_integrations as integrations
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
-from webhook_inbox_cdk.function import CLOUDWATCH_KEY, NAMESPACE
+from webhook_inbox_cdk import names
+from webhook_inbox_cdk.function import CLOUDWATCH_KEY
 from webhook_inbox_cdk.waive import waive
 
 from webhook_inbox.configuration.inbox_toml import ThrottleSpec
@@ -64,7 +65,11 @@ class Api(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         self.api = apigatewayv2.HttpApi(
-            self, "Http", description="webhook-inbox", create_default_stage=False
+            self,
+            "Http",
+            api_name=Stack.of(self).stack_name,
+            description="webhook-inbox",
+            create_default_stage=False,
         )
         # Its id is part of every URL registered with a provider, so it outlives the stack.
         self.api.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
@@ -130,7 +135,7 @@ class Api(Construct):
                 name,
                 log_group=self._access_log,
                 filter_pattern=pattern,
-                metric_namespace=NAMESPACE,
+                metric_namespace=names.metrics_namespace(self),
                 metric_name=name,
                 metric_value="1",
                 dimensions=dimensions,

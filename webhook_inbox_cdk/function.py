@@ -9,10 +9,15 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
+from webhook_inbox_cdk import names, regions
 from webhook_inbox_cdk.bundle import Bundle
 from webhook_inbox_cdk.waive import waive, wildcard
 
-NAMESPACE: Final = "WebhookInbox"
+RUNTIMES: Final = {"3.12": lambda_.Runtime.PYTHON_3_12, "3.13": lambda_.Runtime.PYTHON_3_13}
+ARCHITECTURES: Final = {
+    "arm64": lambda_.Architecture.ARM_64,
+    "x86_64": lambda_.Architecture.X86_64,
+}
 
 # Why log groups have no key of their own.
 CLOUDWATCH_KEY: Final = (
@@ -71,20 +76,20 @@ class InboxFunction(lambda_.Function):
             code=lambda_.Code.from_asset(
                 str(shape.bundle.directory), asset_hash=shape.bundle.digest
             ),
-            runtime=lambda_.Runtime.PYTHON_3_13,
-            architecture=lambda_.Architecture.ARM_64,
+            runtime=RUNTIMES[shape.bundle.platform.python],
+            architecture=ARCHITECTURES[shape.bundle.platform.architecture],
             timeout=Duration.seconds(shape.timeout),
             memory_size=shape.memory,
             environment={
                 **shape.environment,
                 "POWERTOOLS_SERVICE_NAME": shape.name,
-                "POWERTOOLS_METRICS_NAMESPACE": NAMESPACE,
+                "POWERTOOLS_METRICS_NAMESPACE": names.metrics_namespace(scope),
             },
-            logging_format=lambda_.LoggingFormat.JSON,
             log_group=log_group,
             role=role,
             **shape.extra,
         )
+        regions.log_json(self)
         self.allow("logs:CreateLogStream", "logs:PutLogEvents", on=[log_group.log_group_arn])
 
         waive(self, WAIVED)

@@ -1,13 +1,12 @@
 """The inbox as one construct."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Final, Self
 
 from aws_cdk import Annotations, CfnOutput, Stack
-from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 from webhook_inbox_cdk.alarms import Alarms
@@ -15,9 +14,14 @@ from webhook_inbox_cdk.api import Api
 from webhook_inbox_cdk.bucket import Bodies
 from webhook_inbox_cdk.bundle import Workshop
 from webhook_inbox_cdk.contents import processor_requirements
+from webhook_inbox_cdk.context import Context
+from webhook_inbox_cdk.domain import Domain
 from webhook_inbox_cdk.ingest import Ingest
 from webhook_inbox_cdk.ledger import Ledger
 from webhook_inbox_cdk.maintenance import Reconciler, Replay
+from webhook_inbox_cdk.names import queue_prefix, stage_of
+from webhook_inbox_cdk.network import needs, vpc_from
+from webhook_inbox_cdk.platform import Platform
 from webhook_inbox_cdk.processor import DEFAULT_CONCURRENCY, Placement, Processor
 from webhook_inbox_cdk.queue import RECEIVES, SERIAL_RECEIVES, Lane
 from webhook_inbox_cdk.resources import Resources
@@ -30,6 +34,9 @@ from webhook_inbox.configuration.compile import compile_manifest
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import HOLD, LOCAL, METADATA, Manifest
 
+PROD: Final = "prod"
+DEFAULTS: Final = Platform()
+
 
 @dataclass(frozen=True, slots=True)
 class InboxProps:
@@ -37,9 +44,11 @@ class InboxProps:
 
     Attributes:
         functions: the directory with your `handlers/`, `inbox.toml` and `requirements.txt`.
-        stage: distinguishes inboxes of one account; part of the secrets' and queues' names.
+        stage: distinguishes inboxes of one account; part of the secrets' names.
         build: the directory for bundles and wheels; by default `.build` beside `functions`.
         local: leaves third-party wheels out, for the local runtime.
+        python: the version of Python in Lambda, "3.13" or "3.12".
+        architecture: the functions' architecture, "arm64" or "x86_64".
         placement: the concurrency, network and rights of the processors.
     """
 
@@ -47,6 +56,8 @@ class InboxProps:
     stage: str = "dev"
     build: Path | None = None
     local: bool = False
+    python: str = DEFAULTS.python
+    architecture: str = DEFAULTS.architecture
     placement: Placement = field(default_factory=Placement)
 
     @classmethod
@@ -56,9 +67,10 @@ class InboxProps:
         """Returns the settings that `cdk.json` or `cdk -c` gives to a stack.
 
         Context: `stage` (default "dev"); `functions`, another directory than the given one;
-        `local`, no wheels in the bundles (implied by the stage "local"); `max_concurrency`;
-        `reserved_concurrency`; and `vpc`, an object with `id`, `availability_zones` and
-        `private_subnet_ids`, so that synthesis needs no lookup.
+        `local`, no wheels in the bundles (implied by the stage "local"); `python`;
+        `architecture`; `max_concurrency`; `reserved_concurrency`; and `vpc`, an object with `id`,
+        `availability_zones` and `private_subnet_ids`, so that synthesis needs no lookup, and with
+        `gateway_endpoints`, the ids of route tables that get endpoints for DynamoDB and S3.
 
         Args:
             stack: reads the context, and holds the network.
@@ -66,51 +78,24 @@ class InboxProps:
             rights: the handlers' own IAM statements, see `allow`.
 
         Raises:
-            ConfigurationError: a number is not a whole one.
+            ConfigurationError: a key is similar to one of these, or a value of another kind.
         """
-        context = stack.node.try_get_context
+        context = Context(stack)
         stage = stage_of(stack)
-        many = _number("max_concurrency", context("max_concurrency"))
+        many = context.number("max_concurrency")
         return cls(
-            functions=Path(context("functions") or functions),
+            functions=context.directory("functions") or functions,
             stage=stage,
-            local=stage == LOCAL or str(context("local")).lower() == "true",
+            local=stage == LOCAL or context.flag("local"),
+            python=context.text("python") or DEFAULTS.python,
+            architecture=context.text("architecture") or DEFAULTS.architecture,
             placement=Placement(
                 max_concurrency=DEFAULT_CONCURRENCY if many is None else many,
-                reserved_concurrency=_number(
-                    "reserved_concurrency", context("reserved_concurrency")
-                ),
-                vpc=_vpc(stack, context("vpc")),
+                reserved_concurrency=context.number("reserved_concurrency"),
+                vpc=vpc_from(stack, context.table("vpc")),
                 rights=rights,
             ),
         )
-
-
-def stage_of(scope: Construct) -> str:
-    """Returns the context value `stage`, by default "dev"."""
-    return str(scope.node.try_get_context("stage") or "dev")
-
-
-def _vpc(stack: Stack, given: Mapping[str, Any] | None) -> ec2.IVpc | None:
-    if not given:
-        return None
-    return ec2.Vpc.from_vpc_attributes(
-        stack,
-        "Vpc",
-        vpc_id=given["id"],
-        availability_zones=given["availability_zones"],
-        private_subnet_ids=given["private_subnet_ids"],
-    )
-
-
-def _number(name: str, given: Any) -> int | None:
-    """Returns a context value as an integer; the command line passes text."""
-    if given is None:
-        return None
-    try:
-        return int(given)
-    except (TypeError, ValueError) as error:
-        raise ConfigurationError(f"context {name}: {given!r} is not a whole number") from error
 
 
 class WebhookInbox(Construct):
@@ -138,6 +123,7 @@ class WebhookInbox(Construct):
         replay = Replay(self, "Replay", resources)
         reconciler = Reconciler(self, "Reconciler", resources)
         settings = inbox_toml.load(props.functions / "inbox.toml", stage=props.stage)
+        self._guide(props)
         api = Api(
             self, "Api", ingest=ingest, throttle=settings.throttle, sources=settings.throttles
         )
@@ -146,24 +132,42 @@ class WebhookInbox(Construct):
         alarms.watch_reconciler(reconciler)
         alarms.watch_replay(replay)
         Stack.of(self).add_metadata(METADATA, json.dumps(self.manifest.to_data()))
+        url = self._domain(settings, api) if props.stage != LOCAL else api.url
         self._outputs(
             {
                 "Stage": props.stage,
-                "ApiUrl": api.url,
+                "ApiUrl": url,
                 "TableName": resources.ledger.table.table_name,
                 "BucketName": resources.bodies.bucket.bucket_name,
                 "QueueUrls": json.dumps(resources.queue_urls),
                 "DlqUrls": json.dumps(resources.dlq_urls),
                 "SecretPrefix": resources.secrets.prefix,
+                "GeneratedKeys": json.dumps(resources.secrets.token_key),
                 "IngestFunctionName": ingest.function_name,
                 "ProcessorFunctionNames": json.dumps(
                     {lane: function.function_name for lane, function in self.processors.items()}
                 ),
                 "ReplayFunctionName": replay.function_name,
                 "ReconcilerFunctionName": reconciler.function_name,
-                **_webhook_urls(api.url, self.manifest.sources),
+                **_webhook_urls(url, self.manifest.sources),
             }
         )
+
+    def _domain(self, settings: inbox_toml.Configuration, api: Api) -> str:
+        """Returns the base URL: the custom domain's if there is one, or the API's own."""
+        if settings.domain is None:
+            return api.url
+        domain = Domain(self, "Domain", spec=settings.domain, api=api)
+        self._outputs({"DomainTarget": domain.target})
+        return domain.url
+
+    def _guide(self, props: InboxProps) -> None:
+        """Protects the stack of prod, and has the CDK print what a VPC needs."""
+        if props.stage == PROD:
+            # `cdk destroy` fails until the protection is removed by hand.
+            Stack.of(self).termination_protection = True
+        if props.placement.vpc is not None:
+            Annotations.of(self).add_info_v2("webhook-inbox:vpc", needs(self.manifest))
 
     def _compiled(self, props: InboxProps) -> Manifest:
         files = processor_requirements(props.functions)
@@ -176,30 +180,34 @@ class WebhookInbox(Construct):
         serial = self.manifest.serial_lanes
         build = props.build or props.functions.parent / ".build"
         return Resources(
-            ledger=Ledger(self, "Ledger", protected=props.stage == "prod"),
+            ledger=Ledger(self, "Ledger", protected=props.stage == PROD),
             bodies=Bodies(self, "Bodies"),
             lanes={
                 name: Lane(
                     self,
                     f"Lane-{name}",
-                    stage=props.stage,
                     name=name,
                     fifo=name in serial,
                     max_receive_count=SERIAL_RECEIVES if name in serial else RECEIVES,
                 )
                 for name in self.manifest.lanes
             },
+            queue_prefix=queue_prefix(self),
             secrets=Secrets(
                 self,
                 "Secrets",
-                stage=props.stage,
-                names=self.manifest.secrets,
                 hashes_tokens=any(
                     providers.load(spec).bears_tokens for spec in self.manifest.sources.values()
                 ),
             ),
             manifest=self.manifest,
-            workshop=Workshop(props.functions, self.manifest, build, wheels=not props.local),
+            workshop=Workshop(
+                props.functions,
+                self.manifest,
+                build,
+                wheels=not props.local,
+                platform=Platform(props.python, props.architecture),
+            ),
         )
 
     def _alarms(self, recipients: inbox_toml.AlarmSpec, resources: Resources) -> Alarms:

@@ -7,12 +7,13 @@ from webhook_inbox_cdk.resources import Resources
 
 from webhook_inbox import providers
 from webhook_inbox.adapters.environment import IngestEnvironment
+from webhook_inbox.domain.secret_document import SOURCES
 
 
 class Ingest(InboxFunction):
     """Writes events and sends messages; reads no index, no body and no handler's secret.
 
-    It may set only the secrets that providers deliver themselves.
+    It may write its document only where a provider delivers its secret itself.
     """
 
     def __init__(self, scope: Construct, construct_id: str, resources: Resources) -> None:
@@ -20,8 +21,10 @@ class Ingest(InboxFunction):
         environment = IngestEnvironment(
             table_name=resources.ledger.table.table_name,
             bucket_name=resources.bodies.bucket.bucket_name,
-            queue_urls=resources.queue_urls,
-            secret_prefix=resources.secrets.prefix,
+            queue_url=resources.queue_url,
+            queue_prefix=resources.queue_prefix,
+            secret_document=resources.secrets.document(SOURCES),
+            generated_keys=resources.secrets.token_key,
         )
         shape = Shape(
             name="ingest",
@@ -45,8 +48,10 @@ class Ingest(InboxFunction):
             on=[resources.bodies.objects, resources.bodies.rejected_objects],
             pattern=HASHED,
         )
-        secrets = [*resources.secrets.arns(resources.source_secrets), *resources.secrets.token_key]
-        self.allow("secretsmanager:GetSecretValue", on=secrets)
+        document = resources.secrets.arn(SOURCES)
+        self.allow(
+            "secretsmanager:GetSecretValue", on=[document, *resources.secrets.token_key.values()]
+        )
         sources = resources.manifest.sources.values()
-        delivered = {s.secret for s in sources if providers.load(s).offer is not None}
-        self.allow("secretsmanager:PutSecretValue", on=resources.secrets.arns(delivered))
+        if any(providers.load(source).offer is not None for source in sources):
+            self.allow("secretsmanager:PutSecretValue", on=[document])

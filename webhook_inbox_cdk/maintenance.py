@@ -32,8 +32,9 @@ class MaintenanceFunction(InboxFunction):
         bundle = resources.workshop.make(name)
         environment = MaintenanceEnvironment(
             table_name=resources.ledger.table.table_name,
-            queue_urls=resources.queue_urls,
-            dlq_urls=resources.dlq_urls,
+            queue_url=resources.queue_url,
+            queue_prefix=resources.queue_prefix,
+            dlq_names=resources.dlq_names,
         )
         shape = Shape(
             name=name,

@@ -10,8 +10,8 @@ from typing import Final
 
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
+from webhook_inbox_cdk import regions
 from webhook_inbox_cdk.bucket import HASHED
 from webhook_inbox_cdk.function import InboxFunction, Shape
 from webhook_inbox_cdk.queue import VISIBILITY_TIMEOUT, Lane
@@ -19,11 +19,13 @@ from webhook_inbox_cdk.resources import Resources
 
 from webhook_inbox.adapters.environment import ProcessorEnvironment
 from webhook_inbox.domain.errors import ConfigurationError
-from webhook_inbox.domain.manifest import SPLIT
+from webhook_inbox.domain.secret_document import HANDLERS
 from webhook_inbox.handlers.ordering.declaration import LATEST
 
 TIMEOUT = VISIBILITY_TIMEOUT // 6
-DEFAULT_CONCURRENCY: Final = 5
+# The least that SQS takes. In a new account all functions share 10 executions: two stages with one
+# lane each, their reconcilers and replays leave 2 to ingest; with 5 workers they would leave none.
+DEFAULT_CONCURRENCY: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +34,8 @@ class Placement:
 
     Attributes:
         max_concurrency: concurrent handlers of each lane, 2-1000. All functions of an account
-            share its concurrent executions (10 in a new account, 1000 in others). The default is
-            low, so that a backlog leaves some to ingest.
+            share its concurrent executions (10 in a new account, 1000 in others), and `webhookctl
+            preflight` compares. The default is the least, so that a backlog leaves some to ingest.
         reserved_concurrency: concurrent executions reserved for each lane, also its upper limit;
             at least `max_concurrency`.
         vpc: the network to run in, for handlers that reach private systems.
@@ -88,6 +90,9 @@ class Processor(InboxFunction):
     ) -> None:
         placement.check()
         super().__init__(scope, construct_id, _shape(resources, lane, placement))
+        # A waiting run sends copies to this function's own queue, more than 16 in a row. Lambda
+        # would detect a recursive loop and drop the event.
+        regions.allow_loops(self)
         if placement.vpc is not None:
             self.allow_network_interfaces()
         self._grant(resources, lane)
@@ -123,29 +128,24 @@ class Processor(InboxFunction):
         if any(h.order and h.order.kind != LATEST and h.lane == lane.name for h in handlers):
             # The waiting runs of an ordering key; with `latest` none waits.
             self.allow("dynamodb:DeleteItem", on=[resources.table])
-        if _splits(resources, lane):
+        if resources.manifest.splits(lane.name):
             self.allow("sqs:SendMessage", on=resources.work_queues)
             self.allow("s3:PutObject", on=[resources.bodies.objects], pattern=HASHED)
         # Without it S3 answers "access denied" for a missing body, which would be retried.
         self.allow("s3:ListBucket", on=[resources.bodies.bucket.bucket_arn])
-        own = frozenset(resources.manifest.secrets) - resources.source_secrets
-        secrets = [*resources.secrets.arns(own), resources.secrets.completion_key]
+        secrets = [resources.secrets.arn(HANDLERS), *resources.secrets.completion_key.values()]
         self.allow("secretsmanager:GetSecretValue", on=secrets)
-
-
-def _splits(resources: Resources, lane: Lane) -> bool:
-    spec = resources.manifest.handlers.get(SPLIT)
-    return spec is not None and spec.lane == lane.name
 
 
 def _shape(resources: Resources, lane: Lane, placement: Placement) -> Shape:
     bundle = resources.workshop.make("processor")
-    own_queue = {lane.name: lane.work.queue_url}
     environment = ProcessorEnvironment(
         table_name=resources.ledger.table.table_name,
         bucket_name=resources.bodies.bucket.bucket_name,
-        queue_urls=resources.queue_urls if _splits(resources, lane) else own_queue,
-        secret_prefix=resources.secrets.prefix,
+        queue_url=resources.queue_url,
+        queue_prefix=resources.queue_prefix,
+        secret_document=resources.secrets.document(HANDLERS),
+        generated_keys=resources.secrets.completion_key,
         lane=lane.name,
         max_receive_count=lane.max_receive_count,
         code_version=bundle.version,
@@ -157,9 +157,6 @@ def _shape(resources: Resources, lane: Lane, placement: Placement) -> Shape:
         memory=512,
         environment=environment.variables(),
         extra={
-            # A waiting run sends copies to this function's own queue, more than 16 in a row. Lambda
-            # would detect a recursive loop and drop the event.
-            "recursive_loop": lambda_.RecursiveLoop.ALLOW,
             "reserved_concurrent_executions": placement.reserved_concurrency,
             "vpc": placement.vpc,
             "vpc_subnets": placement.vpc_subnets,

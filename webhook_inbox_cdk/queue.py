@@ -1,17 +1,15 @@
 """A lane: a work queue and its dead-letter queue."""
 
-import re
-from hashlib import sha256
 from typing import Any, Final
 
 from aws_cdk import Arn, ArnComponents, Duration, RemovalPolicy, Stack
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
+from webhook_inbox_cdk import names
 from webhook_inbox_cdk.waive import waive
 
 # Six times the function's timeout, as AWS recommends; longer than any lease (60 s and a margin).
 VISIBILITY_TIMEOUT: Final = 360
-NAME_LIMIT: Final = 80
 # A message of a standard lane serves one attempt: a wait and the last receive replace it. The
 # others cover crashed workers and throttled receives; AWS recommends at least 5 for Lambda. Each
 # death uses all of them, so there are no more.
@@ -35,13 +33,12 @@ class Lane(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        stage: str,
         name: str,
         fifo: bool,
         max_receive_count: int,
     ) -> None:
         super().__init__(scope, construct_id)
-        queue_name = _queue_name(stage, name, fifo=fifo)
+        work_name = names.queue_name(self, name, fifo=fifo)
         self.name = name
         self.fifo = fifo
         self.max_receive_count = max_receive_count
@@ -53,7 +50,7 @@ class Lane(Construct):
             retention_period=Duration.days(DEAD_RETENTION),
             redrive_allow_policy=sqs.RedriveAllowPolicy(
                 redrive_permission=sqs.RedrivePermission.BY_QUEUE,
-                source_queues=[self._by_name(queue_name)],
+                source_queues=[self._by_name(work_name)],
             ),
             removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
             **_ordered(fifo=fifo),
@@ -61,7 +58,7 @@ class Lane(Construct):
         self.work = sqs.Queue(
             self,
             "Work",
-            queue_name=queue_name,
+            queue_name=work_name,
             encryption=sqs.QueueEncryption.SQS_MANAGED,
             enforce_ssl=True,
             retention_period=Duration.days(DEAD_RETENTION if fifo else RETENTION),
@@ -74,9 +71,9 @@ class Lane(Construct):
         for queue in (self.dead, self.work):
             waive(queue, {"CKV_AWS_27": "SSE-SQS encrypts it; the check accepts KMS keys only."})
 
-    def _by_name(self, queue_name: str) -> sqs.IQueue:
+    def _by_name(self, name: str) -> sqs.IQueue:
         """Refers to the work queue by name, since the two queues refer to each other."""
-        arn = Arn.format(ArnComponents(service="sqs", resource=queue_name), Stack.of(self))
+        arn = Arn.format(ArnComponents(service="sqs", resource=name), Stack.of(self))
         return sqs.Queue.from_queue_arn(self, "WorkByName", arn)
 
 
@@ -92,16 +89,3 @@ def _ordered(*, fifo: bool) -> dict[str, Any]:
         "deduplication_scope": sqs.DeduplicationScope.MESSAGE_GROUP,
         "fifo_throughput_limit": sqs.FifoThroughputLimit.PER_MESSAGE_GROUP_ID,
     }
-
-
-def _queue_name(stage: str, lane: str, *, fifo: bool) -> str:
-    """Returns a unique queue name of 1-80 letters, digits, - and _.
-
-    The ".fifo" suffix of a FIFO queue counts towards the 80.
-    """
-    name, suffix = f"webhook-inbox-{stage}-{lane}", ".fifo" if fifo else ""
-    room = NAME_LIMIT - len(suffix)
-    if not re.fullmatch(r"[A-Za-z0-9_-]+", name) or len(name) > room:
-        hashed = sha256(lane.encode()).hexdigest()[:8]
-        name = f"{re.sub(r'[^A-Za-z0-9_-]', '-', name)[: room - 9]}-{hashed}"
-    return name + suffix

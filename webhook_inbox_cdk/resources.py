@@ -9,7 +9,7 @@ from webhook_inbox_cdk.ledger import Ledger
 from webhook_inbox_cdk.queue import Lane
 from webhook_inbox_cdk.secrets import Secrets
 
-from webhook_inbox.domain.manifest import Manifest
+from webhook_inbox.domain.manifest import DEFAULT_LANE, Manifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,7 @@ class Resources:
     ledger: Ledger
     bodies: Bodies
     lanes: Mapping[str, Lane]
+    queue_prefix: str
     secrets: Secrets
     manifest: Manifest
     workshop: Workshop
@@ -39,6 +40,16 @@ class Resources:
         return [lane.dead.queue_arn for lane in self.lanes.values()]
 
     @property
+    def queue_url(self) -> str:
+        """The URL of the default lane's work queue."""
+        return self.lanes[DEFAULT_LANE].work.queue_url
+
+    @property
+    def dlq_names(self) -> dict[str, str]:
+        """The names of the dead-letter queues by lane."""
+        return {name: lane.dead.queue_name for name, lane in self.lanes.items()}
+
+    @property
     def queue_urls(self) -> dict[str, str]:
         """The URLs of the work queues by lane."""
         return {name: lane.work.queue_url for name, lane in self.lanes.items()}
@@ -47,8 +58,3 @@ class Resources:
     def dlq_urls(self) -> dict[str, str]:
         """The URLs of the dead-letter queues by lane."""
         return {name: lane.dead.queue_url for name, lane in self.lanes.items()}
-
-    @property
-    def source_secrets(self) -> frozenset[str]:
-        """The names of the secrets that verify deliveries."""
-        return frozenset(source.secret for source in self.manifest.sources.values())

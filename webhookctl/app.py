@@ -17,6 +17,7 @@ from webhookctl.commands import (
     hold,
     inbox,
     init,
+    preflight,
     rejected,
     replay,
     secrets,
@@ -65,6 +66,7 @@ app.command("complete")(complete.complete)
 app.add_typer(handlers.app, name="handlers")
 app.add_typer(destinations.app, name="destinations")
 app.command("check")(check.check)
+app.command("preflight")(preflight.preflight)
 app.command("verify")(verify.verify)
 app.command("conformance")(conformance.conformance)
 app.add_typer(sources.app, name="sources")

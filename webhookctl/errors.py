@@ -15,7 +15,14 @@ class CommandError(Exception):
     """The command cannot continue; the text is one line that names the remedy."""
 
 
-LOG_IN: Final = "log in again (`aws sso login`), or choose another --profile"
+LOG_IN: Final = (
+    "log in again (`aws login`, or `aws sso login` for a profile of IAM Identity Center), or choose"
+    " another --profile"
+)
+# Without awscrt botocore cannot sign with the session of `aws login`.
+NO_CRT: Final = (
+    "run `pip install 'botocore[crt]'` in the environment of webhookctl, or `make setup` in a clone"
+)
 
 # The first match counts, so subclasses precede their bases.
 _BY_CLASS: Final[tuple[tuple[type[Exception], str], ...]] = (
@@ -23,6 +30,8 @@ _BY_CLASS: Final[tuple[tuple[type[Exception], str], ...]] = (
     (boto.PartialCredentialsError, "complete them, or choose another --profile"),
     (boto.ProfileNotFound, "choose one of `aws configure list-profiles`"),
     (boto.NoRegionError, "name one with --region or AWS_REGION"),
+    (boto.MissingDependencyException, NO_CRT),
+    (boto.LoginError, LOG_IN),
     (boto.SSOError, LOG_IN),
     (boto.TokenRetrievalError, LOG_IN),
     (boto.CredentialRetrievalError, LOG_IN),

@@ -6,10 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import botocore.session
-from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from webhook_inbox.adapters.aws.dynamodb import DynamoTable
@@ -18,26 +16,20 @@ from webhook_inbox.adapters.aws.secrets_manager import SecretsManagerStore
 from webhook_inbox.adapters.aws.sqs import SqsQueue
 from webhook_inbox.domain.manifest import METADATA, Manifest
 from webhook_inbox.domain.ports import Blobs, SecretStore, Table
+from webhook_inbox.domain.secret_document import SOURCES, prefix_of
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.queue.lanes import Lanes
+from webhookctl.account import Clients, resolve
 from webhookctl.errors import CommandError
 from webhookctl.local import state
 from webhookctl.local.processes import ministack
 from webhookctl.repository import own_directories
+from webhookctl.secret_documents import SecretDocuments
 
 VARIABLE: Final = "WEBHOOKCTL_TARGET"
 LOCAL: Final = "local"
 INBOX: Final = Path("functions", "inbox.toml")
 URL_OUTPUT: Final = "WebhookUrl"
-
-# Service name to a low-level client.
-Clients = Callable[[str], Any]
-
-# Replay runs for up to five minutes, and a retried invocation would be a second replay.
-_INVOKE: Final = Config(read_timeout=310, retries={"total_max_attempts": 1, "mode": "standard"})
-_CALL: Final = Config(
-    connect_timeout=5, read_timeout=20, retries={"total_max_attempts": 3, "mode": "standard"}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +52,7 @@ class Target:
         urls: the webhook URL of each source.
         client: service name to a low-level client.
         queue_urls: the work queues by lane.
+        generated_keys: the ARNs of the keys that the stack generates for ingest, by name.
         read_manifest: reads the deployed manifest.
     """
 
@@ -73,6 +66,7 @@ class Target:
     urls: Mapping[str, str]
     client: Clients
     queue_urls: Mapping[str, str] = field(default_factory=dict)
+    generated_keys: Mapping[str, str] = field(default_factory=dict)
     read_manifest: Callable[[], Manifest] = Manifest
 
     @classmethod
@@ -99,6 +93,7 @@ class Target:
                 urls=urls,
                 client=client,
                 queue_urls=json.loads(outputs["QueueUrls"]),
+                generated_keys=json.loads(outputs["GeneratedKeys"]),
                 read_manifest=cache(read_manifest),
             )
         except KeyError as error:
@@ -124,8 +119,17 @@ class Target:
 
     @property
     def secrets(self) -> SecretStore:
-        """The secrets."""
-        return SecretsManagerStore(self.client("secretsmanager"), self.secret_prefix)
+        """The secrets that verify deliveries."""
+        return SecretsManagerStore(
+            self.client("secretsmanager"),
+            self.secret_documents.id(SOURCES),
+            keys=self.generated_keys,
+        )
+
+    @property
+    def secret_documents(self) -> SecretDocuments:
+        """The documents of all secrets, to read and change."""
+        return SecretDocuments(self.client("secretsmanager"), self.secret_prefix)
 
     @property
     def lanes(self) -> Lanes:
@@ -137,6 +141,31 @@ class Target:
         """Returns the ledger; reading bodies needs permission for the bucket."""
         blobs = self.blobs if with_bodies else None
         return Ledger(table=self.table, blobs=blobs)
+
+
+class NoStack(CommandError):
+    """The selected stack does not exist; it may be deployed later.
+
+    Attributes:
+        planned: the target that it will be, of which only the secrets can be used.
+    """
+
+    def __init__(self, name: str, client: Clients) -> None:
+        super().__init__(
+            f"there is no stack {name} in this account and region: check --stack, --profile and"
+            " --region"
+        )
+        self.planned = Target(
+            name=name,
+            local=False,
+            stage=name.removeprefix("WebhookInbox-"),
+            table_name="",
+            bucket_name="",
+            secret_prefix=prefix_of(name),
+            replay_function="",
+            urls={},
+            client=client,
+        )
 
 
 def connect(selection: Selection) -> Target:
@@ -153,7 +182,7 @@ def connect(selection: Selection) -> Target:
                 " machine, or use --stack NAME"
             )
         return _local()
-    return _stack(named, _aws(selection))
+    return _stack(named, resolve(selection.profile, selection.region).clients)
 
 
 def _named(selection: Selection) -> str:
@@ -204,10 +233,7 @@ def _stack(name: str, client: Clients) -> Target:
     except ClientError as error:
         if "does not exist" not in str(error):
             raise
-        raise CommandError(
-            f"there is no stack {name} in this account and region: check --stack, --profile and"
-            " --region"
-        ) from error
+        raise NoStack(name, client) from error
     outputs = {o["OutputKey"]: o["OutputValue"] for o in stack.get("Outputs", ())}
     read = partial(_deployed, name, client)
     return Target.of(name, outputs, client, urls=_urls(outputs), read_manifest=read)
@@ -228,15 +254,3 @@ def _urls(outputs: Mapping[str, str]) -> dict[str, str]:
     """Returns the sources' URLs by name, their last path segment."""
     urls = (value for name, value in outputs.items() if name.startswith(URL_OUTPUT))
     return {url.rpartition("/")[2]: url for url in urls}
-
-
-def _aws(selection: Selection) -> Clients:
-    session = botocore.session.Session(profile=selection.profile)
-    # botocore reads only AWS_DEFAULT_REGION.
-    region = selection.region or os.environ.get("AWS_REGION") or None
-
-    def client(service: str) -> Any:
-        config = _INVOKE if service == "lambda" else _CALL
-        return session.create_client(service, region_name=region, config=config)
-
-    return client

@@ -30,14 +30,17 @@ dynamodb, sqs, secretsmanager = map(quick, ("dynamodb", "sqs", "secretsmanager")
 # Only large bodies need it.
 s3: Final = Lazy(partial(quick, "s3"))
 store: Final = SecretsManagerStore(
-    secretsmanager, environment.secret_prefix, call=quick_caller("secretsmanager", budget)
+    secretsmanager,
+    environment.secret_document,
+    keys=environment.generated_keys,
+    call=quick_caller("secretsmanager", budget),
 )
 manifest: Final = Manifest.from_data(MANIFEST)
 table: Final = DynamoTable(dynamodb, environment.table_name, call=quick_caller("dynamodb", budget))
 lanes: Final = Lanes(
     {
         lane: SqsQueue(sqs, url, call=quick_caller("sqs", budget))
-        for lane, url in environment.queue_urls.items()
+        for lane, url in environment.queue_urls(manifest).items()
     }
 )
 ingest: Final = Ingest(

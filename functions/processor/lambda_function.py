@@ -29,14 +29,19 @@ logger: Final = Logger()
 clock: Final = SystemClock()
 executor: Final = ThreadExecutor()
 sqs: Final = steady("sqs")
-store: Final = SecretsManagerStore(steady("secretsmanager"), environment.secret_prefix)
+store: Final = SecretsManagerStore(
+    steady("secretsmanager"), environment.secret_document, keys=environment.generated_keys
+)
 secrets: Final = SecretCache(store=store, clock=clock)
+# SINK_URL is set by the local runtime only; in AWS no destination is the sink.
+manifest: Final = Manifest.from_data(MANIFEST).with_sink(os.environ.get("SINK_URL", ""))
 processor: Final = Processor(
-    # SINK_URL is set by the local runtime only; in AWS no destination is the sink.
-    manifest=Manifest.from_data(MANIFEST).with_sink(os.environ.get("SINK_URL", "")),
+    manifest=manifest,
     handlers=load,
     table=DynamoTable(steady("dynamodb"), environment.table_name),
-    lanes=Lanes({lane: SqsQueue(sqs, url) for lane, url in environment.queue_urls.items()}),
+    lanes=Lanes(
+        {lane: SqsQueue(sqs, url) for lane, url in environment.reachable(manifest).items()}
+    ),
     blobs=S3Blobs(steady("s3"), environment.bucket_name),
     secrets=secrets,
     executor=executor,

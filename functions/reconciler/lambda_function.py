@@ -24,12 +24,16 @@ clock: Final = SystemClock()
 sqs: Final = steady("sqs")
 age: Final = OldestMessage(steady("cloudwatch"), clock)
 table: Final = DynamoTable(steady("dynamodb"), environment.table_name)
+manifest: Final = Manifest.from_data(MANIFEST)
 reconciler: Final = Reconciler(
-    manifest=Manifest.from_data(MANIFEST),
+    manifest=manifest,
     ledger=Ledger(table=table),
     table=table,
     lanes=Lanes(
-        {lane: SqsQueue(sqs, url, age=age) for lane, url in environment.queue_urls.items()}
+        {
+            lane: SqsQueue(sqs, url, age=age)
+            for lane, url in environment.queue_urls(manifest).items()
+        }
     ),
     dlqs={lane: SqsQueue(sqs, url) for lane, url in environment.dlq_urls.items()},
     clock=clock,

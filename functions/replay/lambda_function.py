@@ -24,11 +24,14 @@ metrics: Final = Metrics()
 clock: Final = SystemClock()
 sqs: Final = steady("sqs")
 table: Final = DynamoTable(steady("dynamodb"), environment.table_name)
+manifest: Final = Manifest.from_data(MANIFEST)
 replay: Final = Replay(
-    manifest=Manifest.from_data(MANIFEST),
+    manifest=manifest,
     ledger=Ledger(table=table),
     table=table,
-    lanes=Lanes({lane: SqsQueue(sqs, url) for lane, url in environment.queue_urls.items()}),
+    lanes=Lanes(
+        {lane: SqsQueue(sqs, url) for lane, url in environment.queue_urls(manifest).items()}
+    ),
     dlqs={lane: SqsQueue(sqs, url) for lane, url in environment.dlq_urls.items()},
     clock=clock,
     randomness=SystemRandomness(),

@@ -16,7 +16,7 @@ from simulation.invariants.fifo_order import check_fifo_order
 from simulation.invariants.message_deletion import is_dead_for, moved_to_dlq
 from simulation.invariants.observer import Actor, must, named, run_name
 from simulation.invariants.ordering import check_order
-from simulation.worlds.scenario import SECRET, Webhook
+from simulation.worlds.scenario import SECRET, SOURCES, Webhook
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.ports import Key
 from webhook_inbox.domain.timestamps import from_ms
@@ -222,7 +222,7 @@ def _plain(world: World, slot: str, job: Job, call: Call) -> tuple[Job, Answer |
             name = job.message.receipt if job.message else f"{slot}@{world.clock.ms}"
             return job._replace(drawn=job.drawn + 1), Answer(f"{name}.{job.drawn}")
         case "secrets":
-            return job, Answer((SECRET,))
+            return job, Answer({source.secret: (SECRET,) for source in SOURCES.values()})
         case "handler" | "sink":
             return _note_progress(world, job, call)
     # A read with an empty result need not be a choice of its own.

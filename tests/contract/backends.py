@@ -7,11 +7,12 @@ from typing import Any, Protocol, TypeVar
 
 import pytest
 
-from webhook_inbox.adapters.aws.secrets_manager import SecretsManagerStore
+from webhook_inbox.adapters.aws.secrets_manager import SecretDocument, SecretsManagerStore
 from webhook_inbox.adapters.memory import ManualClock, MemorySecrets
 from webhook_inbox.adapters.system import SystemClock
 from webhook_inbox.domain.ports import Message, Outgoing, Queue, SecretStore
 from webhook_inbox.domain.ports import Vault as VaultPort
+from webhook_inbox.domain.secret_document import removed, rotated
 
 T = TypeVar("T")
 BACKENDS = ("memory", "moto", "ministack")
@@ -127,17 +128,13 @@ class MemoryVault:
 
 
 class AwsVault:
-    def __init__(self, client: Any, prefix: str) -> None:
-        self.store = SecretsManagerStore(client, prefix)
+    def __init__(self, client: Any, name: str) -> None:
+        self.store = SecretsManagerStore(client, name, keys={})
+        self.document = SecretDocument(client, name)
         self.client = client
-        self.prefix = prefix
 
     def set(self, name: str, value: str) -> None:
-        id_ = self.prefix + name
-        try:
-            self.client.put_secret_value(SecretId=id_, SecretString=value)
-        except self.client.exceptions.ResourceNotFoundException:
-            self.client.create_secret(Name=id_, SecretString=value)
+        self.document.change(lambda secrets: rotated(secrets, name, value))
 
     def remove(self, name: str) -> None:
-        self.client.delete_secret(SecretId=self.prefix + name, RecoveryWindowInDays=7)
+        self.document.change(lambda secrets: removed(secrets, name))

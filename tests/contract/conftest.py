@@ -156,4 +156,4 @@ def vault(aws: Clients | None) -> Vault:
     """An empty vault."""
     if aws is None:
         return MemoryVault()
-    return AwsVault(aws("secretsmanager"), f"webhook-inbox/{uuid4().hex}/")
+    return AwsVault(aws("secretsmanager"), f"webhook-inbox/{uuid4().hex}/sources")

@@ -114,8 +114,7 @@ class GuardedInbox(Inquiry):
         self._spell_out_batches()
         self.stop_schedule()
         self.secrets = dev_secrets.choose(manifest, {}, project.state)
-        vault = self.client("secretsmanager")
-        dev_secrets.store(self.secrets, prefix=self.outputs["SecretPrefix"], vault=vault)
+        dev_secrets.store(self.secrets, manifest, self.documents)
         api = f"/_aws/execute-api/{api_id(self.outputs)}/$default"
         self.front_url = f"https://{LOOPBACK}:{self._port}{api}"
 

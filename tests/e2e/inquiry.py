@@ -23,6 +23,7 @@ from webhook_inbox.domain.timestamps import to_ms, to_seconds
 from webhook_inbox.ledger.deadlines import overdue_at
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import RUN_LIFE, due_bucket, run_key
+from webhookctl.secret_documents import SecretDocuments
 
 T = TypeVar("T")
 FRAGILE = "fragile"
@@ -47,6 +48,10 @@ class Inquiry:
     secrets: Mapping[str, str]
     trust: ssl.SSLContext | None = None
     client: Callable[[str], Any]
+
+    @property
+    def documents(self) -> SecretDocuments:
+        return SecretDocuments(self.client("secretsmanager"), self.outputs["SecretPrefix"])
 
     # -- sending
 

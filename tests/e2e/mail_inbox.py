@@ -9,6 +9,7 @@ from tests.e2e.inquiry import FRAGILE
 from webhook_inbox import providers
 from webhook_inbox.configuration.handler_modules import registered_modules
 from webhook_inbox.domain.provider import Sample
+from webhook_inbox.domain.secret_document import SOURCES
 
 SOURCE = '\n[sources.mail]\nprovider = "sendgrid"\ntypes = ["delivered", "bounce"]\n'
 HANDLERS = f"""
@@ -47,8 +48,7 @@ class MailInbox(GuardedInbox):
         pair = providers.load(self.manifest.sources["mail"]).pair
         assert pair is not None
         self.private_key, public = pair()
-        name = self.outputs["SecretPrefix"] + "mail"
-        self.client("secretsmanager").put_secret_value(SecretId=name, SecretString=public)
+        self.documents.set(SOURCES, "mail", public)
 
     def send(self, body: bytes) -> Answer:
         """Posts a batch."""

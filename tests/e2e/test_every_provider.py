@@ -14,6 +14,7 @@ from tests.e2e.http_call import SENDINGS
 from tests.e2e.waiting import eventually
 from tests.unit.providers.cases import NAMES, pair_of
 from webhook_inbox.domain.manifest import SPLIT
+from webhook_inbox.domain.secret_document import SOURCES
 from webhook_inbox.ingest import enrolment
 from webhook_inbox.providers.aws_sns import sealed
 
@@ -121,7 +122,6 @@ def test_a_secret_is_taken_while_an_operator_waits_and_not_before(
 ) -> None:
     question, offered = OFFERS[source]
     name = inbox.manifest.sources[source].secret
-    stored = inbox.outputs["SecretPrefix"] + name
 
     assert question.put(inbox, source).status == 403
 
@@ -131,8 +131,7 @@ def test_a_secret_is_taken_while_an_operator_waits_and_not_before(
 
     assert answer.status == 200
     assert question.shown.items() <= answer.headers.items()
-    vault = inbox.client("secretsmanager")
     assert eventually(
-        lambda: vault.get_secret_value(SecretId=stored)["SecretString"] == offered,
+        lambda: inbox.documents.read(SOURCES)[name] == (offered,),
         what=f"the secret of {source}",
     )

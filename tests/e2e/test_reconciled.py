@@ -12,6 +12,7 @@ from webhook_inbox.adapters.aws.secrets_manager import SecretsManagerStore
 from webhook_inbox.adapters.system import SystemClock
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import Outgoing
+from webhook_inbox.domain.secret_document import SOURCES
 from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.ingest.ingest import Ingest
 from webhook_inbox.ingest.receipt import IngestOutcome
@@ -34,7 +35,9 @@ class DeadQueue:
 
 def accept_without_sending(inbox: Inquiry, type_: str) -> str:
     """Stores an event with ingest's own code, and loses its messages."""
-    store = SecretsManagerStore(inbox.client("secretsmanager"), inbox.outputs["SecretPrefix"])
+    store = SecretsManagerStore(
+        inbox.client("secretsmanager"), inbox.documents.id(SOURCES), keys={}
+    )
     ingest = Ingest(
         manifest=inbox.manifest,
         providers=providers.load,

@@ -10,6 +10,7 @@ from tests.e2e.http_call import call, insist
 from tests.e2e.inquiry import fresh
 from tests.e2e.test_accepted import sample, unique_issue
 from tests.e2e.whole_inbox import WholeInbox
+from webhook_inbox.domain.secret_document import SOURCES
 
 BODY = b'{"action": "opened"}'
 MINUTES = timedelta(minutes=1)
@@ -93,8 +94,9 @@ def test_an_unsigned_challenge_is_refused(inbox: WholeInbox) -> None:
 
 
 def test_a_source_without_a_secret_asks_for_patience_until_it_is_set(inbox: WholeInbox) -> None:
-    vault, name = inbox.client("secretsmanager"), inbox.outputs["SecretPrefix"] + "newcomer"
-    vault.delete_secret(SecretId=name, ForceDeleteWithoutRecovery=True)
+    inbox.documents.remove(SOURCES, "newcomer")
+    # Workers know the secret for a minute; new ones read the document.
+    inbox.kill_workers("ingest")
     body, event_id = fresh().encode(), fresh()
     headers = inbox.signed("newcomer", "push", body, event_id=event_id)
 
@@ -107,15 +109,14 @@ def test_a_source_without_a_secret_asks_for_patience_until_it_is_set(inbox: Whol
     assert {row["reason"] for row in kept} == {"no-secret"}
     assert len(kept) <= answer.sendings
 
-    vault.create_secret(Name=name, SecretString=inbox.secrets["newcomer"])
-    # Workers cache a missing secret for ten seconds; new workers avoid the wait.
+    inbox.documents.set(SOURCES, "newcomer", inbox.secrets["newcomer"])
     inbox.kill_workers("ingest")
     assert inbox.post("newcomer", body, headers).status == 202
 
 
 def test_during_a_rotation_both_secrets_are_good(inbox: WholeInbox) -> None:
-    vault, name = inbox.client("secretsmanager"), inbox.outputs["SecretPrefix"] + "rotated"
-    vault.put_secret_value(SecretId=name, SecretString="whsec_the_new_one")
+    inbox.documents.set(SOURCES, "rotated", "whsec_the_new_one")
+    inbox.kill_workers("ingest")
     event = sample("stripe", "invoice.payment_succeeded__subscription")
 
     for place, secret in enumerate(["whsec_the_new_one", inbox.secrets["rotated"]]):

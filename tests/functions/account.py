@@ -10,11 +10,16 @@ import botocore.session
 
 from tests.contract.resources import create_bucket, create_queues, create_table
 from webhook_inbox.adapters.aws.dynamodb import DynamoTable
+from webhook_inbox.adapters.aws.secrets_manager import SecretDocument
 from webhook_inbox.domain.model import Run
 from webhook_inbox.domain.ports import Change, Item
+from webhook_inbox.domain.secret_document import rotated
+from webhook_inbox.domain.secrets import GENERATED
 from webhook_inbox.ledger.schema import event_key, run_from, run_key
 
 PREFIX = "webhook-inbox/test/"
+# All functions of these tests read the same one.
+DOCUMENT = PREFIX + "secrets"
 MAX_RECEIVE_COUNT = 5
 REGION = "us-east-1"
 
@@ -34,20 +39,24 @@ class Account:
     bucket: str
     queue: str
     dead_letters: str
+    standard: str = ""
 
     @property
     def environment(self) -> dict[str, str]:
         """The environment that the stacks set, for all functions."""
+        default = self.standard or self.queue
         return {
             "TABLE_NAME": self.table_name,
             "BUCKET_NAME": self.bucket,
-            "QUEUE_URLS": json.dumps({"default": self.queue}),
-            "DLQ_URLS": json.dumps({"default": self.dead_letters}),
-            "SECRET_PREFIX": PREFIX,
+            "QUEUE_URL": default,
+            "QUEUE_PREFIX": default.rpartition("/")[2].removesuffix("default"),
+            "DLQ_NAMES": json.dumps({"default": self.dead_letters.rpartition("/")[2]}),
+            "SECRET_DOCUMENT": DOCUMENT,
+            "GENERATED_KEYS": json.dumps({name: PREFIX + name for name in sorted(GENERATED)}),
             "LANE": "default",
             "MAX_RECEIVE_COUNT": str(MAX_RECEIVE_COUNT),
             "CODE_VERSION": "0123456789ab",
-            "POWERTOOLS_METRICS_NAMESPACE": "WebhookInbox",
+            "POWERTOOLS_METRICS_NAMESPACE": "WebhookInbox/Account",
         }
 
     @property
@@ -73,11 +82,13 @@ class Account:
         self.table.update(run_key(run.source, run.event_id, run.handler), Change(set=values))
 
     def set_secret(self, name: str, value: str) -> None:
+        """Sets a secret, or creates a generated key."""
         client = self.clients["secretsmanager"]
-        try:
+        if name in GENERATED:
             client.create_secret(Name=PREFIX + name, SecretString=value)
-        except client.exceptions.ResourceExistsException:
-            client.put_secret_value(SecretId=PREFIX + name, SecretString=value)
+            return
+        document = SecretDocument(client, DOCUMENT)
+        document.change(lambda secrets: rotated(secrets, name, value))
 
     def receive(self, queue: str = "", *, hidden_for: int = 360) -> list[dict[str, Any]]:
         """Returns every message that can be received, as SQS gives it."""
@@ -126,7 +137,9 @@ def _clients(endpoint: str | None) -> dict[str, Any]:
 def open_account(endpoint: str | None = None, *, name: str = "inbox") -> Account:
     """Makes the resources as the stacks do."""
     clients = _clients(endpoint)
-    queue, dead = create_queues(clients["sqs"], name, max_receive_count=MAX_RECEIVE_COUNT)
+    queue, dead = create_queues(
+        clients["sqs"], f"{name}-default", max_receive_count=MAX_RECEIVE_COUNT
+    )
     return Account(
         clients=clients,
         table_name=create_table(clients["dynamodb"], name),

@@ -101,7 +101,7 @@ def test_each_delivery_is_counted_by_source_and_outcome(inbox: Inbox) -> None:
 
     [metric] = inbox.output.metrics()
     [declared] = metric["_aws"]["CloudWatchMetrics"]
-    assert declared["Namespace"] == "WebhookInbox"
+    assert declared["Namespace"] == "WebhookInbox/Account"
     assert [set(names) for names in declared["Dimensions"]] == [DIMENSIONS]
     assert declared["Metrics"] == [{"Name": "Deliveries", "Unit": "Count"}]
     assert {name: metric[name] for name in DIMENSIONS} == {

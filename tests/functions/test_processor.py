@@ -348,5 +348,5 @@ def test_each_message_is_counted_by_lane_handler_and_outcome(inbox: Inbox) -> No
     ]
     for metric in counted:
         [declared] = metric["_aws"]["CloudWatchMetrics"]
-        assert declared["Namespace"] == "WebhookInbox"
+        assert declared["Namespace"] == "WebhookInbox/Account"
         assert [set(names) for names in declared["Dimensions"]] == [set(dimensions)]

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -24,18 +23,14 @@ Message = dict[str, Any]
 LANE = "accounts"
 
 
-@dataclass
 class SerialAccount(Account):
     """An account with a FIFO lane beside the default one; its processor is that lane's."""
-
-    standard: str = ""
 
     @property
     def environment(self) -> dict[str, str]:
         return {
             **super().environment,
-            "QUEUE_URLS": json.dumps({"default": self.standard, LANE: self.queue}),
-            "DLQ_URLS": json.dumps({LANE: self.dead_letters}),
+            "DLQ_NAMES": json.dumps({LANE: self.dead_letters.rpartition("/")[2]}),
             "LANE": LANE,
             "MAX_RECEIVE_COUNT": "1000",
         }
@@ -52,7 +47,7 @@ def account() -> Iterator[Account]:
     with mock_aws():
         plain = open_account()
         sqs = plain.clients["sqs"]
-        queue, dead = create_queues(sqs, LANE, max_receive_count=1000, fifo=True)
+        queue, dead = create_queues(sqs, f"inbox-{LANE}", max_receive_count=1000, fifo=True)
         opened = SerialAccount(
             plain.clients, plain.table_name, plain.bucket, queue, dead, standard=plain.queue
         )

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from webhook_inbox.domain.manifest import METADATA, Manifest
+
 Properties = dict[str, Any]
 
 # Kept, except by the rollback of the very deployment that made it: nothing is in it yet.
@@ -29,6 +31,10 @@ class Template:
     @property
     def outputs(self) -> dict[str, Any]:
         return {name: output["Value"] for name, output in self.body["Outputs"].items()}
+
+    @property
+    def manifest(self) -> Manifest:
+        return Manifest.from_data(json.loads(self.body["Metadata"][METADATA]))
 
     def all(self, kind: str) -> dict[str, Properties]:
         """The properties of every resource of a type, by logical id."""
@@ -57,6 +63,17 @@ class Template:
         """A function by its folder's name; of processors the default lane's."""
         return self.one("AWS::Lambda::Function", _ids(name))
 
+    def deployed(self, region: str, partition: str = "aws") -> "Template":
+        """The template as CloudFormation reads it in a region."""
+        suffix = "amazonaws.com.cn" if partition == "aws-cn" else "amazonaws.com"
+        pseudo = {
+            "AWS::Partition": partition,
+            "AWS::Region": region,
+            "AWS::URLSuffix": suffix,
+            "AWS::AccountId": "123456789012",
+        }
+        return Template(_decided(self.body, pseudo, self.body.get("Conditions", {})))
+
     def rights(self, name: str) -> dict[str, set[str]]:
         """What a function may do: actions by the resource, written as the template has it."""
         found: dict[str, set[str]] = {}
@@ -83,6 +100,40 @@ def named(value: Any) -> str:
         case {"Fn::Join": [separator, parts]}:
             return str(separator).join(map(named, parts))
     return str(value)
+
+
+def _decided(value: Any, pseudo: Mapping[str, str], conditions: Mapping[str, Any]) -> Any:
+    """Replaces pseudo parameters, and each Fn::If by what its condition selects."""
+    match value:
+        case {"Ref": str(name)} if name in pseudo:
+            return pseudo[name]
+        case {"Fn::If": [name, when, otherwise]}:
+            selected = when if _holds(conditions[name], pseudo) else otherwise
+            return _decided(selected, pseudo, conditions)
+        case {"Fn::Join": [separator, parts]}:
+            joined = [_decided(part, pseudo, conditions) for part in parts]
+            whole = all(isinstance(part, str) for part in joined)
+            return separator.join(joined) if whole else {"Fn::Join": [separator, joined]}
+        case dict():
+            return {
+                key: _decided(each, pseudo, conditions)
+                for key, each in value.items()
+                if _decided(each, pseudo, conditions) != {"Ref": "AWS::NoValue"}
+            }
+        case list():
+            return [_decided(each, pseudo, conditions) for each in value]
+    return value
+
+
+def _holds(condition: Mapping[str, Any], pseudo: Mapping[str, str]) -> bool:
+    match condition:
+        case {"Fn::And": parts}:
+            return all(_holds(part, pseudo) for part in parts)
+        case {"Fn::Not": [part]}:
+            return not _holds(part, pseudo)
+        case {"Fn::Equals": [{"Ref": name}, value]}:
+            return pseudo[name] == value
+    raise AssertionError(f"unknown condition {condition}")
 
 
 def _ids(name: str) -> str:

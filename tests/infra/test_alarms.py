@@ -117,7 +117,7 @@ def test_silence_is_good_news_except_from_the_reconciler(dev: Template) -> None:
 
 def test_a_reconciler_that_makes_no_pass_for_ten_minutes_is_noticed(dev: Template) -> None:
     stopped = alarm(dev, "ReconcilerStopped")
-    assert watched(stopped) == ("WebhookInbox", "ReconcilerPasses", "Sum", 300)
+    assert watched(stopped) == ("WebhookInbox/Inbox", "ReconcilerPasses", "Sum", 300)
     assert fires(stopped) == ("LessThanOrEqualToThreshold", 0, 2)
 
 
@@ -135,16 +135,16 @@ def test_one_run_that_the_reconciler_gives_up_or_calls_last_is_enough(
     found = alarm(dev, name)
     # As `reconciler/telemetry.py` spells an action.
     metric = f"Reconciler{str(action).title().replace('_', '')}"
-    assert watched(found) == ("WebhookInbox", metric, "Sum", 300)
+    assert watched(found) == ("WebhookInbox/Inbox", metric, "Sum", 300)
     assert fires(found) == (AT_LEAST, 1, 1)
     assert dimensions(found) == {"service": "reconciler"}
 
 
 def test_what_the_reconciler_fails_on_may_pass_within_a_quarter_of_an_hour(dev: Template) -> None:
     failed = alarm(dev, "ReconcilerFailed")
-    assert watched(failed) == ("WebhookInbox", "ReconcilerFailed", "Sum", 300)
+    assert watched(failed) == ("WebhookInbox/Inbox", "ReconcilerFailed", "Sum", 300)
     incomplete = alarm(dev, "ReconcilerIncomplete")
-    assert watched(incomplete) == ("WebhookInbox", "ReconcilerIncomplete", "Sum", 300)
+    assert watched(incomplete) == ("WebhookInbox/Inbox", "ReconcilerIncomplete", "Sum", 300)
     assert fires(failed) == (AT_LEAST, 1, 3)
 
 
@@ -157,14 +157,14 @@ def test_each_source_s_conflicts_and_our_faults_are_noticed(
     dev: Template, source: str, name: str, outcome: IngestOutcome
 ) -> None:
     found = alarm(dev, f"{name}-{source}")
-    assert watched(found) == ("WebhookInbox", "Deliveries", "Sum", 300)
+    assert watched(found) == ("WebhookInbox/Inbox", "Deliveries", "Sum", 300)
     assert fires(found) == (AT_LEAST, 1, 1)
     assert dimensions(found) == {"service": "ingest", "source": source, "outcome": str(outcome)}
 
 
 def test_a_held_event_is_noticed_where_bodies_can_be_identical(dev: Template) -> None:
     found = alarm(dev, "Held-github")
-    assert watched(found) == ("WebhookInbox", "Deliveries", "Sum", 300)
+    assert watched(found) == ("WebhookInbox/Inbox", "Deliveries", "Sum", 300)
     assert fires(found) == (AT_LEAST, 1, 1)
     outcome = str(IngestOutcome.HELD)
     assert dimensions(found) == {"service": "ingest", "source": "github", "outcome": outcome}
@@ -174,7 +174,7 @@ def test_a_metric_has_the_dimensions_that_powertools_gives_it(
     dev: Template, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """CloudWatch finds a metric by all of its dimensions; `service` is Powertools' own."""
-    metrics = Metrics(namespace="WebhookInbox", service="ingest")
+    metrics = Metrics(namespace="WebhookInbox/Inbox", service="ingest")
     metrics.add_dimension(name="source", value="github")
     metrics.add_dimension(name="outcome", value="conflict")
     metrics.add_metric(name="Deliveries", unit="Count", value=1)
@@ -207,7 +207,7 @@ def test_functions_that_crash_are_noticed(
 
 def test_an_interrupted_replay_is_noticed(dev: Template) -> None:
     found = alarm(dev, "ReplayInterrupted")
-    assert watched(found) == ("WebhookInbox", "ReplayInterrupted", "Sum", 300)
+    assert watched(found) == ("WebhookInbox/Inbox", "ReplayInterrupted", "Sum", 300)
     assert dimensions(found) == {"service": "replay"}
     assert fires(found) == (AT_LEAST, 1, 1)
 
@@ -220,7 +220,7 @@ def test_intake_that_fails_is_noticed_within_a_minute(dev: Template) -> None:
 
 def test_throttled_deliveries_are_noticed_within_a_minute(dev: Template) -> None:
     found = alarm(dev, "Throttled")
-    assert watched(found) == ("WebhookInbox", "Throttled", "Sum", 60)
+    assert watched(found) == ("WebhookInbox/Inbox", "Throttled", "Sum", 60)
     assert fires(found) == (AT_LEAST, 1, 1)
     assert "Dimensions" not in found
 
@@ -250,7 +250,7 @@ def test_a_page_and_what_fails_open_are_noticed_by_the_metrics_that_are_written(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", "processor")
-    metrics = Metrics(namespace="WebhookInbox", service="processor")
+    metrics = Metrics(namespace="WebhookInbox/Inbox", service="processor")
     result = RunResult(RunOutcome.DEAD, page=True, degraded=("the breaker of crm",))
     observe(Logger(service="processor"), metrics, lane, result, redact=str)
 
@@ -298,7 +298,7 @@ def test_two_secrets_in_one_enrolment_alarm_where_the_provider_delivers_it(
     asana = '\n[sources.asana]\nprovider = "asana"\n'
     template = synthesize(functions=write_functions(tmp_path, inbox=INBOX + asana))
     contested = alarm(template, "ContestedEnrolments-asana")
-    assert watched(contested) == ("WebhookInbox", "Deliveries", "Sum", 300)
+    assert watched(contested) == ("WebhookInbox/Inbox", "Deliveries", "Sum", 300)
     assert fires(contested) == (AT_LEAST, 1, 1)
     assert dimensions(contested) == {
         "service": "ingest",

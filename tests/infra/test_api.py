@@ -114,7 +114,7 @@ def test_answers_of_429_are_counted_from_the_access_log(dev: Template) -> None:
     for each in found.values():
         assert each["LogGroupName"] == {"Ref": log}
         [counted] = each["MetricTransformations"]
-        assert (counted["MetricNamespace"], counted["MetricValue"]) == ("WebhookInbox", "1")
+        assert (counted["MetricNamespace"], counted["MetricValue"]) == ("WebhookInbox/Inbox", "1")
     by_route = found["ThrottledByRoute"]
     assert by_route["FilterPattern"] == '{ $.status = "429" }'
     assert by_route["MetricTransformations"][0]["Dimensions"] == [

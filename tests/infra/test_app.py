@@ -162,8 +162,8 @@ def test_bundles_hold_no_bytecode_of_this_machine(shipped: dict[str, Path]) -> N
 
 
 def test_reservations_below_what_sqs_hands_out_are_refused(tmp_path: Path) -> None:
-    app = App(outdir=str(tmp_path), context={"stage": "local", "reserved_concurrency": "3"})
-    with pytest.raises(ConfigurationError, match=r"^reserved_concurrency 3 is below max_conc"):
+    app = App(outdir=str(tmp_path), context={"stage": "local", "reserved_concurrency": "1"})
+    with pytest.raises(ConfigurationError, match=r"^reserved_concurrency 1 is below max_conc"):
         InboxStack(app)
 
 
@@ -175,10 +175,21 @@ def test_a_number_that_is_none_is_refused(tmp_path: Path) -> None:
 
 def test_context_sets_the_processors_up(tmp_path: Path) -> None:
     vpc = {"id": "vpc-1", "availability_zones": ["a", "b"], "private_subnet_ids": ["s-a", "s-b"]}
-    context = {"stage": "local", "max_concurrency": "4", "reserved_concurrency": "5", "vpc": vpc}
+    vpc["gateway_endpoints"] = ["rtb-1", "rtb-2"]
+    numbers = {"max_concurrency": "4", "reserved_concurrency": "5"}
+    context = {"stage": "prod", "local": "true", **numbers, "vpc": json.dumps(vpc)}
     app = App(outdir=str(tmp_path), context=context)
-    InboxStack(app)
-    template = Template.of(Path(app.synth().directory), "WebhookInbox-local")
+    stack = InboxStack(app)
+    assembly = app.synth()
+    template = Template.of(Path(assembly.directory), "WebhookInbox-prod")
+    endpoints = template.all("AWS::EC2::VPCEndpoint").values()
+    assert [named(each["ServiceName"]) for each in endpoints] == [
+        "com.amazonaws.${AWS::Region}.dynamodb",
+        "com.amazonaws.${AWS::Region}.s3",
+    ]
+    assert all(each["RouteTableIds"] == ["rtb-1", "rtb-2"] for each in endpoints)
+    notes = [entry.data for entry in stack.inbox.node.metadata if entry.type == "aws:cdk:info"]
+    assert any("the processors run in a VPC" in note for note in notes)
     function = template.function("processor")
     assert function["ReservedConcurrentExecutions"] == 5
     assert function["VpcConfig"]["SubnetIds"] == ["s-a", "s-b"]

@@ -1,5 +1,6 @@
 """The functions: their shape, their environment, and exactly what each may do."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,11 @@ from webhook_inbox.domain.secrets import COMPLETION_KEY, TOKEN_KEY
 FUNCTIONS = ("ingest", "processor", "replay", "reconciler")
 ROWS = {"dynamodb:GetItem", "dynamodb:Query", "dynamodb:UpdateItem"}
 DEAD = {"sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:ReceiveMessage"}
+DOCUMENT = (
+    "arn:${AWS::Partition}:secretsmanager:${AWS::Region}:${AWS::AccountId}"
+    ":secret:webhook-inbox/Inbox/"
+)
+READ = "secretsmanager:GetSecretValue"
 LOGS = {"logs:CreateLogStream", "logs:PutLogEvents"}
 
 
@@ -35,15 +41,14 @@ def _short(resource: str) -> str:
         "InboxLaneslowWork": "slow work",
         "InboxLanedefaultDead": "dead",
         "InboxLaneslowDead": "slow dead",
-        "InboxSecretsgithub": "secret github",
-        "InboxSecretsstripeeu": "secret stripe",
-        "InboxSecretsopenai": "secret openai",
         "InboxSecretsTokenKey": "token key",
         "InboxSecretsCompletionKey": "completion key",
     }
     for start, short in known.items():
         if resource.startswith("${" + start):
             return short + resource.partition("}")[2]
+    if resource.startswith(DOCUMENT):
+        return "document" + resource.removeprefix(DOCUMENT)
     return "logs" if "Logs" in resource else resource
 
 
@@ -55,28 +60,19 @@ def test_ingest_writes_sends_and_reads_its_sources_secrets_only(dev: Template) -
         "slow work": {"sqs:SendMessage"},
         "bucket/bodies/*": {"s3:PutObject"},
         "bucket/rejected/*": {"s3:PutObject"},
-        "secret github": {"secretsmanager:GetSecretValue"},
-        "secret stripe": {"secretsmanager:GetSecretValue"},
+        "documentsources-??????": {READ},
     }
 
 
-def test_ingest_sets_the_secrets_that_providers_deliver_and_no_others(
+def test_ingest_changes_its_document_where_a_provider_delivers_its_secret_and_creates_none(
     synthesize: Synthesize, tmp_path: Path
 ) -> None:
     asana = '\n[sources.asana]\nprovider = "asana"\nsecret = "asana-key"\n'
     template = synthesize(functions=write_functions(tmp_path, inbox=INBOX + asana))
 
-    secrets = {
-        resource: actions
-        for resource, actions in template.rights("ingest").items()
-        if "InboxSecrets" in resource
-    }
+    secrets = {place: acts for place, acts in rights(template, "ingest").items() if READ in acts}
 
-    setting = {name: acts for name, acts in secrets.items() if len(acts) > 1}
-    assert [name[:21] for name in setting] == ["${InboxSecretsasanake"]
-    assert list(setting.values()) == [
-        {"secretsmanager:GetSecretValue", "secretsmanager:PutSecretValue"}
-    ]
+    assert secrets == {"documentsources-??????": {READ, "secretsmanager:PutSecretValue"}}
 
 
 def test_ingest_reads_the_key_that_tokens_are_hashed_with_where_a_source_bears_one(
@@ -84,18 +80,42 @@ def test_ingest_reads_the_key_that_tokens_are_hashed_with_where_a_source_bears_o
 ) -> None:
     bot = '\n[sources.bot]\nprovider = "telegram"\n'
     bearing = synthesize(functions=write_functions(tmp_path, inbox=INBOX + bot))
-    made = made_secrets(bearing)
-    assert set(made) == {f"webhook-inbox/dev/{name}" for name in (TOKEN_KEY, COMPLETION_KEY)}
+    made = bearing.all("AWS::SecretsManager::Secret")
+    assert len(made) == 2
     assert all(secret["GenerateSecretString"]["PasswordLength"] >= 32 for secret in made.values())
     readers = [name for name in FUNCTIONS if "token key" in rights(bearing, name)]
     assert readers == ["ingest"]
-    assert set(made_secrets(dev)) == {f"webhook-inbox/dev/{COMPLETION_KEY}"}
+    told = json.loads(named(bearing.outputs["GeneratedKeys"]))
+    assert told == environment(bearing, "ingest").generated_keys
+    assert list(told) == [TOKEN_KEY]
+    assert told[TOKEN_KEY].startswith("${InboxSecretsTokenKey")
+    assert "token key" not in rights(dev, "ingest")
+    assert environment(dev, "ingest").generated_keys == {}
 
 
-def made_secrets(template: Template) -> dict[str, Any]:
-    """Returns the secrets whose values the stack makes, by name."""
-    secrets = template.all("AWS::SecretsManager::Secret").values()
-    return {secret["Name"]: secret for secret in secrets if "GenerateSecretString" in secret}
+def environment(template: Template, name: str) -> Any:
+    """Returns a function's variables as it reads them."""
+    variables = template.function(name)["Environment"]["Variables"]
+    kind = {"ingest": IngestEnvironment, "processor": ProcessorEnvironment}[name]
+    return kind.read({key: named(value) for key, value in variables.items()})
+
+
+def test_each_function_reads_its_own_document_and_not_the_other(dev: Template) -> None:
+    documents = {name: environment(dev, name).secret_document for name in ("ingest", "processor")}
+    assert documents == {
+        "ingest": "webhook-inbox/Inbox/sources",
+        "processor": "webhook-inbox/Inbox/handlers",
+    }
+    read = {
+        name: [place for place, acts in rights(dev, name).items() if READ in acts]
+        for name in FUNCTIONS
+    }
+    assert read == {
+        "ingest": ["documentsources-??????"],
+        "processor": ["documenthandlers-??????", "completion key"],
+        "replay": [],
+        "reconciler": [],
+    }
 
 
 def test_processors_alone_read_the_key_that_completion_tokens_are_made_with(dev: Template) -> None:
@@ -110,8 +130,8 @@ def test_processor_reaches_its_own_lane_and_the_handlers_secrets_only(dev: Templ
         "work": {*DEAD, "sqs:GetQueueAttributes", "sqs:SendMessage"},
         "bucket": {"s3:ListBucket"},
         "bucket/bodies/*": {"s3:GetObject"},
-        "secret openai": {"secretsmanager:GetSecretValue"},
-        "completion key": {"secretsmanager:GetSecretValue"},
+        "documenthandlers-??????": {READ},
+        "completion key": {READ},
     }
 
 
@@ -127,7 +147,7 @@ def test_the_processor_that_splits_batches_takes_items_in_for_every_lane(
     }
     variables = splitting.function("processor")["Environment"]["Variables"]
     read = ProcessorEnvironment.read({key: named(value) for key, value in variables.items()})
-    assert list(read.queue_urls) == ["default", "slow"]
+    assert list(read.reachable(splitting.manifest)) == ["default", "slow"]
     others = [t.one("AWS::IAM::Policy", "InboxProcessorslowRole") for t in (splitting, dev)]
     assert others[0] == others[1]
 
@@ -189,7 +209,6 @@ def test_functions_run_python_3_13_on_arm64_and_log_json(dev: Template, name: st
     assert function["Runtime"] == "python3.13"
     assert function["Architectures"] == ["arm64"]
     assert function["Handler"] == f"{name}.lambda_function.lambda_handler"
-    assert function["LoggingConfig"]["LogFormat"] == "JSON"
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -208,7 +227,7 @@ def test_functions_end_in_time(dev: Template, name: str, timeout: int) -> None:
 def test_only_processors_may_send_to_what_feeds_them(dev: Template) -> None:
     looping = {
         name: function["RecursiveLoop"]
-        for name, function in dev.all("AWS::Lambda::Function").items()
+        for name, function in dev.deployed("eu-west-1").all("AWS::Lambda::Function").items()
         if "RecursiveLoop" in function
     }
     assert set(looping.values()) == {"Allow"}
@@ -246,9 +265,10 @@ def test_functions_read_the_environment_that_they_are_given(
     variables = dev.function(name)["Environment"]["Variables"]
     read = model.read({key: named(value) for key, value in variables.items()})
     assert read.table_name.startswith("${InboxLedgerTable")
-    lanes = ["default"] if name == "processor" else ["default", "slow"]
-    assert list(read.queue_urls) == lanes
-    assert all(url.startswith("${InboxLane") for url in read.queue_urls.values())
+    assert read.queue_url.startswith("${InboxLanedefaultWork")
+    if isinstance(read, MaintenanceEnvironment):
+        assert list(read.dlq_names) == ["default", "slow"]
+        assert all(dlq.endswith(".QueueName}") for dlq in read.dlq_names.values())
     if isinstance(read, ProcessorEnvironment):
         assert len(read.code_version) == 12
 
@@ -257,14 +277,14 @@ def test_functions_read_the_environment_that_they_are_given(
 def test_functions_say_who_they_are(dev: Template, name: str) -> None:
     variables = dev.function(name)["Environment"]["Variables"]
     assert variables["POWERTOOLS_SERVICE_NAME"] == name
-    assert variables["POWERTOOLS_METRICS_NAMESPACE"] == "WebhookInbox"
+    assert variables["POWERTOOLS_METRICS_NAMESPACE"] == "WebhookInbox/Inbox"
 
 
 def test_processor_knows_its_queue_s_limits(dev: Template) -> None:
     variables = dev.function("processor")["Environment"]["Variables"]
     assert variables["MAX_RECEIVE_COUNT"] == "5"
     assert variables["BUCKET_NAME"]["Ref"].startswith("InboxBodiesBucket")
-    assert variables["SECRET_PREFIX"] == "webhook-inbox/dev/"
+    assert list(environment(dev, "processor").generated_keys) == [COMPLETION_KEY]
 
 
 def test_functions_are_in_no_network_unless_told(dev: Template) -> None:

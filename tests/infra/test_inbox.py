@@ -12,12 +12,11 @@ from webhook_inbox_cdk.inbox import InboxProps, WebhookInbox
 from webhook_inbox_cdk.processor import Placement
 
 from tests.infra.conftest import INBOX, write_functions
-from tests.infra.template import Template, named
+from tests.infra.template import KEPT_ONCE_DEPLOYED, Template, named
 from webhook_inbox.domain.errors import ConfigurationError
-from webhook_inbox.domain.manifest import METADATA, Manifest
 
 # A changed id replaces the resource: another address to register at every provider, an empty
-# table, secrets to set again. Change the construct tree if you must; never these.
+# table, no valid completion tokens. Change the construct tree if you must; never these.
 PINNED = {
     "InboxApiHttp889206E3": "AWS::ApiGatewayV2::Api",
     "InboxApiStage9058D5F4": "AWS::ApiGatewayV2::Stage",
@@ -26,12 +25,13 @@ PINNED = {
     "InboxBodiesBucket7F744A95": "AWS::S3::Bucket",
     "InboxLanedefaultWorkD7E8DAFD": "AWS::SQS::Queue",
     "InboxLanedefaultDeadLetters0FA0FA60": "AWS::SQS::Queue",
-    "InboxSecretsgithub06A49771": "AWS::SecretsManager::Secret",
+    "InboxSecretsCompletionKey17C2740F": "AWS::SecretsManager::Secret",
 }
 OUTPUTS = {
     "ApiUrl",
     "BucketName",
     "DlqUrls",
+    "GeneratedKeys",
     "IngestFunctionName",
     "ProcessorFunctionNames",
     "QueueUrls",
@@ -51,10 +51,27 @@ def test_ids_of_what_must_not_be_replaced_stay(dev: Template, prod: Template) ->
 
 
 def test_the_template_has_the_manifest_for_the_command_line(dev: Template) -> None:
-    found = Manifest.from_data(json.loads(dev.body["Metadata"][METADATA]))
+    found = dev.manifest
     assert found.stage == "dev"
     assert found.sources.keys() >= {"github"}
     assert found.handlers
+
+
+def test_what_the_docs_import_makes_a_template_of_its_own(prod: Template) -> None:
+    """`cdk import` sends these resources alone, each with what keeps it."""
+    page = (Path(__file__).parents[2] / "docs" / "deploy.md").read_text()
+    mapping = json.loads(page.partition("```json\n")[2].partition("```")[0])
+    assert {name: list(keys) for name, keys in mapping.items()} == {
+        "InboxLedgerTable21E94605": ["TableName"],
+        "InboxBodiesBucket7F744A95": ["BucketName"],
+        "InboxApiHttp889206E3": ["ApiId"],
+    }
+    for name in mapping:
+        resource = prod.body["Resources"][name]
+        assert resource["DeletionPolicy"] in KEPT_ONCE_DEPLOYED
+        text = json.dumps(resource)
+        assert "Fn::GetAtt" not in text
+        assert not [other for other in prod.ids if f'"Ref": "{other}"' in text]
 
 
 def test_everything_retained_is_known(dev: Template) -> None:
@@ -68,7 +85,6 @@ def test_everything_retained_is_known(dev: Template) -> None:
         "AWS::DynamoDB::GlobalTable",
         "AWS::S3::Bucket",
         "AWS::SQS::Queue",
-        "AWS::SecretsManager::Secret",
     }
 
 
@@ -96,14 +112,15 @@ def test_sources_that_differ_by_dashes_only_are_refused(tmp_path: Path, props: I
         WebhookInbox(Stack(app, "Dashes"), "Inbox", replace(props, functions=functions))
 
 
-def test_stages_share_no_name(dev: Template, prod: Template) -> None:
-    def names(template: Template) -> set[str]:
-        queues = [q.get("QueueName", "") for q in template.all("AWS::SQS::Queue").values()]
-        secrets = [s["Name"] for s in template.all("AWS::SecretsManager::Secret").values()]
-        return {*queues, *secrets} - {""}
-
-    assert len(names(dev)) == len(names(prod)) == 6
-    assert not names(dev) & names(prod)
+def test_the_stack_of_prod_is_protected_against_deletion(props: InboxProps, tmp_path: Path) -> None:
+    """The CDK command line applies what the assembly's manifest has."""
+    app = App(outdir=str(tmp_path))
+    for stage in ("prod", "dev"):
+        WebhookInbox(Stack(app, stage), "Inbox", replace(props, stage=stage))
+    manifest = json.loads(Path(app.synth().directory, "manifest.json").read_text())
+    properties = {name: each["properties"] for name, each in manifest["artifacts"].items()}
+    assert properties["prod"]["terminationProtection"] is True
+    assert not properties["dev"].get("terminationProtection")
 
 
 def test_stages_have_the_same_resources(dev: Template, prod: Template) -> None:
@@ -132,10 +149,13 @@ def test_a_foreign_app_embeds_the_inbox_beside_its_own(props: InboxProps, tmp_pa
 
 
 def test_warnings_are_annotations_that_the_cdk_prints(props: InboxProps, tmp_path: Path) -> None:
-    functions = write_functions(tmp_path, inbox=f'{INBOX}[sources.mail]\nprovider = "sendgrid"\n')
+    inbox = f'{INBOX}[sources.mail]\nprovider = "sendgrid"\n'
+    functions = write_functions(tmp_path, inbox=inbox)
     stack = Stack(App(outdir=str(tmp_path / "out")), "Inbox")
-    inbox = WebhookInbox(stack, "Inbox", replace(props, functions=functions))
-    [warning] = [entry.data for entry in inbox.node.metadata if entry.type == "aws:cdk:warning"]
+    made = WebhookInbox(stack, "Inbox", replace(props, functions=functions))
+    found = [entry.data for entry in made.node.metadata if entry.type == "aws:cdk:warning"]
+    alarms, warning = found
+    assert "inbox.toml [alarms]: no address receives the alarms of the stage dev" in alarms
     assert "inbox.toml [sources.mail]: no handler takes its events" in warning
 
 

@@ -1,13 +1,12 @@
 """The lanes of serial handlers: FIFO from the queue to its dead letters, and nothing else is."""
 
-from pathlib import Path
+from dataclasses import replace
 
 import pytest
-from aws_cdk import App, Stack
-from webhook_inbox_cdk.queue import Lane
 
 from tests.infra.conftest import Synthesize, write_functions
 from tests.infra.template import Template, named
+from webhook_inbox.adapters.environment import IngestEnvironment
 from webhook_inbox.queue.outcomes import RunOutcome
 
 QUEUE = "AWS::SQS::Queue"
@@ -72,6 +71,17 @@ def test_its_queue_and_its_dead_letters_are_fifo(template: Template, lane: str) 
         assert "ContentBasedDeduplication" not in queue
         assert queue["MessageRetentionPeriod"] == 14 * DAY
     assert template.one(QUEUE, f"Lane{lane}Work")["QueueName"].endswith(".fifo")
+
+
+def test_the_urls_that_functions_derive_are_the_queues(template: Template) -> None:
+    """One lane's name has a character that queues do not take; two lanes are FIFO."""
+    variables = template.function("ingest")["Environment"]["Variables"]
+    read = IngestEnvironment.read({key: named(value) for key, value in variables.items()})
+    urls = replace(read, queue_url="https://sqs/1/any").queue_urls(template.manifest)
+    queues = template.all(QUEUE).values()
+    names = {queue["QueueName"] for queue in queues if "QueueName" in queue}
+    assert set(urls.values()) == {f"https://sqs/1/{name}" for name in names}
+    assert len(urls) == 4
 
 
 @pytest.mark.parametrize("lane", LANES)
@@ -176,18 +186,3 @@ def test_half_of_what_a_fifo_queue_can_reach_is_noticed(template: Template) -> N
     assert (alarm["Threshold"], alarm["EvaluationPeriods"]) == (60_000, 1)
     assert alarm["MetricName"] == "ApproximateNumberOfMessagesVisible"
     assert "handlers pause" in alarm["AlarmDescription"]
-
-
-def test_fifo_lanes_get_distinct_names_that_sqs_takes(tmp_path: Path) -> None:
-    app = App(outdir=str(tmp_path))
-    stack = Stack(app, "Lanes")
-    for place, name in enumerate(("a.b", "a-b", "a_b", "x" * 64, "x" * 40)):
-        Lane(stack, f"Lane{place}", stage="x" * 20, name=name, fifo=True, max_receive_count=5)
-    queues = Template.of(Path(app.synth().directory), "Lanes").all(QUEUE).values()
-    names = [queue["QueueName"] for queue in queues if "QueueName" in queue]
-    assert len(set(names)) == 5
-    for name in names:
-        stem = name.removesuffix(".fifo")
-        assert len(name) <= 80
-        assert stem != name
-        assert stem.replace("-", "").replace("_", "").isalnum()

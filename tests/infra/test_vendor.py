@@ -3,17 +3,21 @@
 Against real pip and a directory of wheels made here; no package index.
 """
 
+import json
 import zipfile
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 from webhook_inbox_cdk.contents import LOCKS
+from webhook_inbox_cdk.platform import Platform
 from webhook_inbox_cdk.vendor import for_lambda, main, vendored
 
+from tests.infra.damage import damage_file
 from webhook_inbox.domain.errors import ConfigurationError
 
 TOP = Path(__file__).resolve().parents[2]
+LAMBDA = Platform()
 
 
 def write_wheel(
@@ -51,20 +55,27 @@ def lock(tmp_path: Path, text: str) -> Path:
     return path
 
 
-def fetched(path: Path, *, into: Path) -> Path:
+def fetched(path: Path, *, into: Path, platform: Platform = LAMBDA) -> Path:
     """The directory of one of our locks."""
-    [tree] = vendored([path], own=None, into=into)
-    return tree
+    [directory] = vendored([path], own=None, into=into, platform=platform)
+    return directory
 
 
 def test_wheels_are_lambda_s_and_not_this_machine_s(tmp_path: Path, index: Path) -> None:
-    hashes = [
-        write_wheel(index, "thing", tag=f"cp313-cp313-manylinux_2_17_{machine}")
+    tags = [
+        f"{version}-{version}-manylinux_2_17_{machine}"
+        for version in ("cp312", "cp313")
         for machine in ("x86_64", "aarch64")
     ]
-    text = f"thing==1.0 \\\n    --hash=sha256:{hashes[0]} \\\n    --hash=sha256:{hashes[1]}\n"
-    target = fetched(lock(tmp_path, text), into=tmp_path / "vendor")
-    assert "aarch64" in (target / "thing.py").read_text()
+    hashes = [f"--hash=sha256:{write_wheel(index, 'thing', tag=tag)}" for tag in tags]
+    path = lock(tmp_path, f"thing==1.0 {' '.join(hashes)}\n")
+    platforms = {
+        Platform("3.13", "arm64"): "cp313-cp313-manylinux_2_17_aarch64",
+        Platform("3.12", "x86_64"): "cp312-cp312-manylinux_2_17_x86_64",
+    }
+    for platform, tag in platforms.items():
+        target = fetched(path, into=tmp_path / "vendor", platform=platform)
+        assert (target / "thing.py").read_text() == f"TAG = {tag!r}\n"
 
 
 def test_neither_bytecode_nor_scripts_of_this_machine_come_along(
@@ -72,8 +83,13 @@ def test_neither_bytecode_nor_scripts_of_this_machine_come_along(
 ) -> None:
     text = f"thing==1.0 --hash=sha256:{write_wheel(index, 'thing')}\n"
     target = fetched(lock(tmp_path, text), into=tmp_path / "vendor")
-    assert sorted(path.name for path in target.iterdir()) == ["thing-1.0.dist-info", "thing.py"]
-    assert not list(target.rglob("*.pyc"))
+    assert sorted(path.relative_to(target).as_posix() for path in target.rglob("*")) == [
+        "thing-1.0.dist-info",
+        "thing-1.0.dist-info/METADATA",
+        "thing-1.0.dist-info/WHEEL",
+        "thing-1.0.dist-info/entry_points.txt",
+        "thing.py",
+    ]
 
 
 def test_a_wheel_with_another_hash_is_refused(tmp_path: Path, index: Path) -> None:
@@ -107,6 +123,18 @@ def test_what_is_here_needs_no_index(
     assert fetched(path, into=tmp_path / "vendor") == first
 
 
+def test_a_damaged_directory_is_fetched_again(tmp_path: Path, index: Path) -> None:
+    path = lock(tmp_path, f"thing==1.0 --hash=sha256:{write_wheel(index, 'thing')}\n")
+    target = fetched(path, into=tmp_path / "vendor")
+    before = (target / "thing.py").read_bytes()
+    damage_file(target / "thing.py", "changed")
+
+    assert fetched(path, into=tmp_path / "vendor") == target
+
+    assert (target / "thing.py").read_bytes() == before
+    assert [file.name for file in (tmp_path / "vendor").iterdir()] == [target.parent.name]
+
+
 def test_a_changed_lock_gets_a_directory_of_its_own(tmp_path: Path, index: Path) -> None:
     one, two = write_wheel(index, "one"), write_wheel(index, "two")
     first = fetched(lock(tmp_path, f"one==1.0 --hash=sha256:{one}\n"), into=tmp_path / "vendor")
@@ -134,7 +162,7 @@ def test_an_empty_lock_needs_no_pip(tmp_path: Path) -> None:
 )
 def test_markers_are_judged_for_lambda(tmp_path: Path, marker: str, *, needed: bool) -> None:
     path = lock(tmp_path, f"thing==1.0 ; {marker} \\\n    --hash=sha256:aa\n")
-    assert list(for_lambda(path)) == (["thing==1.0 --hash=sha256:aa\n"] if needed else [])
+    assert list(for_lambda(path, LAMBDA)) == (["thing==1.0 --hash=sha256:aa\n"] if needed else [])
 
 
 @pytest.mark.parametrize(
@@ -151,12 +179,22 @@ def test_markers_are_judged_for_lambda(tmp_path: Path, marker: str, *, needed: b
     ],
 )  # fmt: skip
 def test_a_comment_begins_a_line_or_follows_a_space(tmp_path: Path, text: str, wanted: str) -> None:
-    assert list(for_lambda(lock(tmp_path, text))) == [f"{wanted}\n"]
+    assert list(for_lambda(lock(tmp_path, text), LAMBDA)) == [f"{wanted}\n"]
+
+
+@pytest.mark.parametrize(
+    ("platform", "wanted"), [(Platform("3.12"), "old"), (Platform("3.13", "x86_64"), "intel")]
+)
+def test_markers_are_judged_for_the_chosen_platform(
+    tmp_path: Path, platform: Platform, wanted: str
+) -> None:
+    text = "old==1 ; python_version < '3.13'\nintel==1 ; platform_machine == 'x86_64'\n"
+    assert list(for_lambda(lock(tmp_path, text), platform)) == [f"{wanted}==1\n"]
 
 
 @pytest.mark.parametrize("path", sorted(LOCKS.glob("*[!dv].txt")), ids=lambda path: path.stem)
 def test_our_locks_can_be_read(path: Path) -> None:
-    lines = list(for_lambda(path))
+    lines = list(for_lambda(path, LAMBDA))
     assert lines
     assert all("==" in line and "--hash=sha256:" in line for line in lines)
 
@@ -182,7 +220,7 @@ def test_your_requirements_are_resolved_with_the_versions_that_we_ship(
 ) -> None:
     write_wheel(index, "shop", needs="base")
     wanted = own(tmp_path, "shop==1.0\n")
-    _, tree = vendored([ours], own=wanted, into=tmp_path / "vendor")
+    _, tree = vendored([ours], own=wanted, into=tmp_path / "vendor", platform=LAMBDA)
     assert {path.name for path in tree.glob("*.dist-info")} == {
         "shop-1.0.dist-info",
         "base-1.0.dist-info",
@@ -193,7 +231,9 @@ def test_your_requirements_may_not_need_another_version_than_we_ship(
     tmp_path: Path, index: Path, ours: Path
 ) -> None:
     with pytest.raises(ConfigurationError, match=r"functions/requirements\.txt: cannot fetch its"):
-        vendored([ours], own=own(tmp_path, "base==2.0\n"), into=tmp_path / "vendor")
+        vendored(
+            [ours], own=own(tmp_path, "base==2.0\n"), into=tmp_path / "vendor", platform=LAMBDA
+        )
 
 
 def test_your_lock_may_not_have_another_version_than_we_ship(
@@ -202,7 +242,7 @@ def test_your_lock_may_not_have_another_version_than_we_ship(
     digest = sha256((index / "base-2.0-py3-none-any.whl").read_bytes()).hexdigest()
     wanted = own(tmp_path, f"base==2.0 --hash=sha256:{digest}\n")
     with pytest.raises(ConfigurationError) as refusal:
-        vendored([ours], own=wanted, into=tmp_path / "vendor")
+        vendored([ours], own=wanted, into=tmp_path / "vendor", platform=LAMBDA)
     assert str(refusal.value) == (
         "functions/requirements.txt installs base 2.0, and the processor ships base 1.0: require"
         " base==1.0"
@@ -212,7 +252,7 @@ def test_your_lock_may_not_have_another_version_than_we_ship(
 @pytest.mark.parametrize("line", ["-r more.txt", "./wheels/shop.whl", "shop="])
 def test_a_line_that_is_no_requirement_is_named(tmp_path: Path, line: str, ours: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"functions/requirements\.txt: .* is not a requ"):
-        vendored([ours], own=own(tmp_path, f"{line}\n"), into=tmp_path / "vendor")
+        vendored([ours], own=own(tmp_path, f"{line}\n"), into=tmp_path / "vendor", platform=LAMBDA)
 
 
 @pytest.fixture
@@ -226,7 +266,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_command_says_what_failed(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def refuse(locks: list[Path], *, own: Path | None, into: Path) -> list[Path]:
+    def refuse(
+        locks: list[Path], *, own: Path | None, into: Path, platform: Platform
+    ) -> list[Path]:
         raise ConfigurationError(f"no {locks[0].name} in {into.name}")
 
     monkeypatch.setattr("webhook_inbox_cdk.vendor.vendored", refuse)
@@ -238,9 +280,11 @@ def test_the_command_fetches_every_function_s_wheels(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[tuple[tuple[str, ...], Path | None]] = []
+    platforms = set()
 
-    def note(locks: list[Path], *, own: Path | None, into: Path) -> list[Path]:
+    def note(locks: list[Path], *, own: Path | None, into: Path, platform: Platform) -> list[Path]:
         asked.append((tuple(path.stem for path in locks), own))
+        platforms.add(platform)
         return []
 
     monkeypatch.setattr("webhook_inbox_cdk.vendor.vendored", note)
@@ -251,3 +295,19 @@ def test_the_command_fetches_every_function_s_wheels(
         (("replay",), None),
         (("ingest",), None),
     ]
+    assert platforms == {LAMBDA}
+    context = {"python": "3.12", "architecture": "x86_64"}
+    (project / "cdk.json").write_text(json.dumps({"context": context}))
+    assert main() == 0
+    assert platforms == {LAMBDA, Platform("3.12", "x86_64")}
+
+
+def test_the_command_refuses_another_platform(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "cdk.json").write_text(json.dumps({"context": {"python": "3.9"}}))
+    assert main() == 1
+    assert capsys.readouterr().err == (
+        "python is '3.9'; the functions support 3.13 and 3.12: correct `-c python=…`, the context"
+        " in cdk.json, or InboxProps.python\n"
+    )

@@ -100,7 +100,7 @@ class Workplace:
         """Synthesizes as the CDK CLI does, with the command of cdk.json; returns the template."""
         command = json.loads((self.project / "cdk.json").read_text())["app"].split()
         self.run(*command, CDK_OUTDIR="cdk.out", CDK_CONTEXT_JSON=json.dumps({"stage": "dev"}))
-        template = self.project / "cdk.out" / "WebhookInbox-dev.template.json"
+        template = self.project / "cdk.out" / "WebhookInbox-demo-dev.template.json"
         resources: dict[str, Any] = json.loads(template.read_text())["Resources"]
         return resources
 

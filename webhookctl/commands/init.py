@@ -1,6 +1,9 @@
 """`init`: writes a new project."""
 
+import json
 import os
+import re
+import sys
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -13,6 +16,7 @@ from pydantic import ValidationError
 
 from webhook_inbox.configuration.addresses import MEANING, kind_of
 from webhook_inbox.configuration.destination import Destination
+from webhook_inbox.configuration.document import Alarms
 from webhook_inbox.domain.manifest import SINK
 from webhookctl.display.output import counted
 from webhookctl.display.untrusted import quoted
@@ -30,6 +34,15 @@ PLACEHOLDER: Final = """\
 base_url = "https://app.example.com"
 allow = ["placeholder"]"""
 
+# With the stage, the longest name is within CloudFormation's 128 characters.
+STACK_LIMIT: Final = 60
+NO_ADDRESS: Final = "none"
+LATER: Final = "later"
+# Not an address, so that no alarm goes to a stranger before it is replaced.
+UNSET: Final = """\
+# [alarms]
+# notify = ["mailto:TEAM@COMPANY"]"""
+
 
 @offline
 def init(
@@ -43,18 +56,27 @@ def init(
             help="Forward every event to this service, instead of a handler in Python.",
         ),
     ] = None,
+    alarms: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Send every alarm to mailto:… or https://…, or to none. Asked on a terminal.",
+        ),
+    ] = None,
 ) -> None:
     """Write a new project: configuration, a first handler, its test, a CDK app and CI."""
     words = _words(directory, forward)
+    address = None if alarms is None else _address(alarms)
     parts = ("project", "handler" if forward is None else "forward")
     files = dict(pair for part in parts for pair in _files(TEMPLATE / part))
     _require_free(directory, files)
-    for name, source in sorted(files.items()):
-        target = directory / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        template = Template(source.read_text(encoding="utf-8"))
-        target.write_text(template.substitute(words), encoding="utf-8")
+    address = address or _asked(call)
+    _write(directory, files, {**words, "alarms": _table(address)})
     _report(call, directory, count=len(files))
+    if address == LATER:
+        call.output.note(
+            "No address receives the alarms: before you deploy, set one in functions/inbox.toml."
+        )
     if words.get("deployed") == PLACEHOLDER:
         call.output.note(
             f"{forward} is on this machine: before you deploy, set the service's address in"
@@ -65,10 +87,51 @@ def init(
 def _words(directory: Path, forward: str | None) -> Mapping[str, str]:
     words = {
         "name": directory.resolve().name,
+        "stack": _stack(directory.resolve().name),
         "version": version("webhook-inbox"),
         "effect": HANDLED if forward is None else FORWARDED,
     }
     return words if forward is None else {**words, **_service(forward)}
+
+
+def _stack(name: str) -> str:
+    """Returns the stacks' name without the stage, of the letters that CloudFormation takes."""
+    plain = re.sub(r"[^A-Za-z0-9]+", "-", name)[:STACK_LIMIT].strip("-")
+    return f"WebhookInbox-{plain or 'project'}"
+
+
+def _asked(call: Invocation) -> str:
+    """Returns the address that the user types; LATER without one, or without a terminal."""
+    if call.as_json or not sys.stdin.isatty():
+        return LATER
+    question = f"Send alarms to (mailto:… or https://…, or {NO_ADDRESS})"
+    answer: str = typer.prompt(question, default=LATER, value_proc=_address, err=True)
+    return answer
+
+
+def _address(given: str) -> str:
+    """Returns an address of `[alarms]`, NO_ADDRESS or LATER; raises BadParameter for others."""
+    text = given.strip()
+    if text in {NO_ADDRESS, LATER}:
+        return text
+    address = text if ":" in text else f"mailto:{text}"
+    try:
+        Alarms(notify=[address])
+    except ValidationError:
+        address = ""
+    if not address or not address.isprintable():
+        raise typer.BadParameter(
+            f"{given!r} is not an address: give mailto:… or https://…, or {NO_ADDRESS}"
+        )
+    return address
+
+
+def _table(address: str) -> str:
+    """Returns the table `[alarms]` of inbox.toml."""
+    if address == LATER:
+        return UNSET
+    listed = [] if address == NO_ADDRESS else [address]
+    return f"[alarms]\nnotify = {json.dumps(listed, ensure_ascii=False)}"
 
 
 def _service(url: str) -> Mapping[str, str]:
@@ -103,6 +166,14 @@ def _files(top: Path) -> Iterator[tuple[str, Path]]:
     for path in top.rglob("*"):
         if path.is_file() and "__pycache__" not in path.parts:
             yield path.relative_to(top).as_posix(), path
+
+
+def _write(directory: Path, files: Mapping[str, Path], words: Mapping[str, str]) -> None:
+    for name, source in sorted(files.items()):
+        target = directory / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        template = Template(source.read_text(encoding="utf-8"))
+        target.write_text(template.substitute(words), encoding="utf-8")
 
 
 def _require_free(directory: Path, files: Mapping[str, Path]) -> None:

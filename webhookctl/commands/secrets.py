@@ -1,51 +1,48 @@
-"""`secrets`: sets secrets, and accepts the ones that providers deliver."""
+"""`secrets`: sets and lists secrets, and accepts the ones that providers deliver."""
 
 import sys
 from datetime import datetime, timedelta
-from enum import StrEnum
 from typing import Annotated, Any, Final
 
 import typer
-from botocore.exceptions import ClientError
 
 from webhook_inbox import providers
 from webhook_inbox.domain.errors import ConfigurationError
+from webhook_inbox.domain.manifest import Manifest
+from webhook_inbox.domain.secret_document import HANDLERS, SOURCES, TOOLS
 from webhook_inbox.domain.secrets import LIFE
 from webhook_inbox.domain.timestamps import duration
 from webhook_inbox.ingest import enrolment
 from webhookctl.checkout import Checkout, known_manifest, known_source, unknown
 from webhookctl.command_tree import CommandTree
+from webhookctl.display.secrets import NamedSecret, named_secrets, secret_object
+from webhookctl.display.table import Column, Fit
 from webhookctl.display.times import iso
 from webhookctl.errors import CommandError
 from webhookctl.invocation import By, Invocation, caller, takes_options
-from webhookctl.target import Target
-
-# Permission to set a secret does not imply permission to read it.
-DENIED: Final = frozenset({"AccessDenied", "AccessDeniedException"})
-
-
-class Change(StrEnum):
-    """The effect of setting a secret."""
-
-    CREATED = "created"  # had no value
-    REPLACED = "replaced"
-    UNCHANGED = "unchanged"
-    UNKNOWN = "unknown"  # set; the previous value is unreadable
-
+from webhookctl.secret_documents import Change
+from webhookctl.target import NoStack, Target
 
 WORDS: Final = {
     Change.CREATED: "Set {}, which had no value.",
     Change.REPLACED: "Replaced {}; the previous value stays valid until the next change.",
     Change.UNCHANGED: "Unchanged: {} already has this value.",
-    Change.UNKNOWN: "Set {}; a previous value stays valid until the next change.",
 }
+# With --replace.
+ALONE: Final = "Replaced {}; no previous value is valid."
+COLUMNS: Final = (
+    Column("SECRET", Fit.NAME),
+    Column("STATE"),
+    Column("DOCUMENT"),
+    Column("USED_BY", Fit.NOTE),
+)
 
-app: Final = CommandTree(help="Set secrets.")
+app: Final = CommandTree(help="Set and list secrets.")
 
 
 @app.callback()
 def secrets() -> None:
-    """Set secrets."""
+    """Set and list secrets."""
 
 
 @app.command("set")
@@ -56,46 +53,104 @@ def set_secret(
     *,
     create: Annotated[
         bool,
-        typer.Option("--create", help="Create it for webhookctl only; no function can read it."),
+        typer.Option("--create", help="Store it for webhookctl only; no function can read it."),
+    ] = False,
+    replace: Annotated[
+        bool,
+        typer.Option("--replace", help="Keep no previous value valid, for example after a leak."),
     ] = False,
 ) -> None:
-    """Set a secret from standard input, without its trailing line break."""
-    target = call.target
-    if not create:
-        _require_used(call, name)
+    """Set a secret from standard input, without its trailing line break.
+
+    The previous value stays valid until the next change. The stack need not exist yet.
+    """
+    target, planned = _target(call)
+    reader = TOOLS if create else _reader(target, name, planned=planned)
     value = read_value(f"Value of {name}: ")
-    change, created = _put(target, name, value, create=create)
-    secret, seconds = target.secret_prefix + name, int(LIFE.total_seconds())
+    change = target.secret_documents.set(reader, name, value, replace=replace or create)
+    document, seconds = target.secret_documents.id(reader), int(LIFE.total_seconds())
     if call.as_json:
-        data = {"name": name, "secret": secret, "created": created, "change": str(change)}
-        call.output.json({**data, "seen_within_seconds": seconds})
+        data = {"name": name, "document": document, "change": str(change)}
+        call.output.json({**data, "seen_within_seconds": None if create or planned else seconds})
         return
-    call.output.line(WORDS[change].format(secret))
-    if change is not Change.UNCHANGED and not create:
+    words = ALONE if replace and change is Change.REPLACED else WORDS[change]
+    call.output.line(words.format(f"{name} in {document}"))
+    if planned:
+        call.output.note(f"Note: {planned}. The functions read it once the stack is deployed.")
+    elif change is not Change.UNCHANGED and not create:
         call.output.note(f"The functions use it within {seconds} s.")
 
 
-def _require_used(call: Invocation, name: str) -> None:
-    """Raises CommandError for a secret that nothing deployed and nothing in the checkout uses."""
-    manifest = known_manifest(call.target)
-    deployed = [*(spec.secret for spec in manifest.sources.values()), *manifest.secrets]
-    # Without permission to read the manifest, the name cannot be checked.
-    if not deployed or name in deployed:
-        return
-    known = dict.fromkeys((*deployed, *_planned(call.target.stage)))
+def _target(call: Invocation) -> tuple[Target, NoStack | None]:
+    """Returns the target; with an error, the one that a stack which does not exist will be."""
+    try:
+        return call.target, None
+    except NoStack as error:
+        return error.planned, error
+
+
+def _reader(target: Target, name: str, *, planned: NoStack | None) -> str:
+    """Returns the document of a secret that is deployed, or that the checkout uses.
+
+    Raises CommandError for a name that neither uses, and where neither can be read.
+    """
+    known: dict[str, str] = {}
+    for manifest in (_of_checkout(target), known_manifest(target)):
+        known |= dict.fromkeys(manifest.handler_secrets, HANDLERS)
+        known |= dict.fromkeys(manifest.source_secrets, SOURCES)
+    if not known:
+        raise planned or CommandError(
+            f"the configuration of {target.name} cannot be read here, so it is unknown whether a"
+            f" source or a handler uses {name}: request cloudformation:GetTemplateSummary, or"
+            " change to your inbox's repository"
+        )
     if name not in known:
-        there = unknown("secret", name, known, where="of a source, destination or handler")
+        there = unknown("secret", name, sorted(known), where="of a source, destination or handler")
         raise CommandError(
             f"{there}{' To' if there.endswith('?') else '; to'} store it all the same, add --create"
         )
+    return known[name]
 
 
-def _planned(stage: str) -> tuple[str, ...]:
-    """Returns the secrets of the checkout; none without a valid one."""
+def _of_checkout(target: Target) -> Manifest:
+    """Returns the sources and secrets of the checkout; none without a valid one."""
     try:
-        return Checkout.required().configuration(stage).secrets
+        found = Checkout.required().configuration(target.stage)
     except (CommandError, ConfigurationError):
-        return ()
+        return Manifest()
+    return Manifest(
+        sources=found.sources,
+        destinations=found.destinations,
+        secrets=found.secrets,
+    )
+
+
+@app.command("list")
+@takes_options
+def list_secrets(call: Invocation) -> None:
+    """List the secrets that the inbox uses or stores, with their state; values are never shown."""
+    target, planned = _target(call)
+    manifest = _of_checkout(target) if planned else target.manifest
+    documents = target.secret_documents
+    stored = {reader: documents.read(reader) for reader in (SOURCES, HANDLERS, TOOLS)}
+    found = named_secrets(manifest, stored)
+    if call.as_json:
+        for each in found:
+            call.output.json(secret_object(each, documents.id(each.reader)))
+        return
+    if planned:
+        call.output.note(f"Note: {planned}. The list is that of this checkout.")
+    if not found:
+        call.output.note("The inbox uses no secret, and none is stored.")
+        return
+    call.output.table(COLUMNS, [_row(each, documents.id(each.reader)) for each in found])
+    if any(each.missing for each in found):
+        remedy = call.program.command("secrets set", argument="NAME")
+        call.output.note(f"Set a missing one with `{remedy}`.")
+
+
+def _row(each: NamedSecret, document: str) -> tuple[Any, ...]:
+    return each.name, each.state, document, each.users
 
 
 def read_value(prompt: str) -> str:
@@ -119,43 +174,6 @@ def read_value(prompt: str) -> str:
     return value
 
 
-def _put(target: Target, name: str, value: str, *, create: bool) -> tuple[Change, bool]:
-    """Stores the value; returns the change, and whether the secret was created."""
-    vault = target.client("secretsmanager")
-    secret_id = target.secret_prefix + name
-    change = _change(vault, secret_id, value)
-    if change is Change.UNCHANGED:
-        # Setting it again would make it its own previous version and drop the one still in use.
-        return change, False
-    try:
-        vault.put_secret_value(SecretId=secret_id, SecretString=value)
-    except ClientError as error:
-        if error.response["Error"]["Code"] != "ResourceNotFoundException":
-            raise
-        if not target.local and not create:
-            raise CommandError(
-                f"the stack {target.name} has no secret {name}: add it to inbox.toml and deploy"
-                " first; its functions can read no other"
-            ) from error
-    else:
-        return change, False
-    vault.create_secret(Name=secret_id, SecretString=value)
-    return change, True
-
-
-def _change(vault: Any, secret_id: str, value: str) -> Change:
-    try:
-        current = vault.get_secret_value(SecretId=secret_id).get("SecretString")
-    except ClientError as error:
-        code = error.response["Error"]["Code"]
-        if code == "ResourceNotFoundException":
-            return Change.CREATED
-        if code in DENIED:
-            return Change.UNKNOWN
-        raise
-    return Change.UNCHANGED if current == value else Change.REPLACED
-
-
 @app.command("enrol")
 @takes_options
 def enrol(
@@ -177,6 +195,8 @@ def enrol(
     if source not in target.urls:
         raise CommandError(unknown("source", source, target.urls, where="is deployed"))
     _require_offers(call, source)
+    # Ingest may write the document, and not create it.
+    target.secret_documents.create(SOURCES)
     who, now = by or caller(target), call.clock.now()
     enrolment.begin(target.table, source, by=who, now=now, until=now + length)
     _show_enrolment(call, source, by=who, until=now + length)

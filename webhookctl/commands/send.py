@@ -113,7 +113,7 @@ def _stored(call: Invocation, spec: SourceSpec) -> str:
     if private is not None:
         return private
     try:
-        values = call.target.secrets.fetch(spec.secret)
+        values = call.target.secrets.fetch().get(spec.secret)
     except Unavailable as error:
         raise CommandError(
             f"the secret {spec.secret} cannot be read ({error}): pass it with --secret - or"

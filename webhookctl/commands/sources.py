@@ -5,9 +5,9 @@ from datetime import datetime
 from typing import Annotated, Any, Final
 
 import typer
-from botocore.exceptions import ClientError
 
 from webhook_inbox.domain.manifest import matches
+from webhook_inbox.domain.secret_document import TOOLS
 from webhookctl.checkout import known_source, require_known
 from webhookctl.command_tree import CommandTree
 from webhookctl.delivery_logs.api import Api, Refused, Unusable, address, send
@@ -139,15 +139,12 @@ def _log(call: Invocation, source: str, hook: str, *, token: str, api: str) -> D
 def _token(call: Invocation, target: Target, name: str) -> str:
     """Returns the API's token; raises CommandError where it is missing or malformed."""
     remedy = f"`{call.program.command('secrets set', '--create', argument=name)}`"
-    vault = target.client("secretsmanager")
-    try:
-        value: str = vault.get_secret_value(SecretId=target.secret_prefix + name)["SecretString"]
-    except ClientError as error:
-        if error.response["Error"]["Code"] != "ResourceNotFoundException":
-            raise
+    values = target.secret_documents.read(TOOLS).get(name)
+    if not values:
         raise CommandError(
             f"the API token is not set: run {remedy}, or name its secret with --token"
-        ) from error
+        )
+    value = values[0]
     if not value.isascii() or not value.isprintable() or " " in value or len(value) > TOKEN_LIMIT:
         raise CommandError(f"the secret {name} is not a token, which is one word: run {remedy}")
     return value

@@ -1,16 +1,17 @@
 """The local inbox's secrets: the user's, or obviously fake ones."""
 
 import base64
-import contextlib
 import json
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from webhook_inbox import providers
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
+from webhook_inbox.domain.secret_document import HANDLERS, SOURCES
 from webhookctl.errors import CommandError
+from webhookctl.secret_documents import SecretDocuments
 
 FILE: Final = "dev-secrets.json"
 MARK: Final = "dev-only"
@@ -69,24 +70,17 @@ def signing_key(state: Path, secret: str) -> str | None:
     return _read(state / FILE).get(secret + SIGNING)
 
 
-def store(values: Mapping[str, str], *, prefix: str, vault: Any) -> None:
-    """Stores values in Secrets Manager; `vault` is its client."""
-    for name, value in values.items():
-        try:
-            vault.put_secret_value(SecretId=prefix + name, SecretString=value)
-        except vault.exceptions.ResourceNotFoundException:
-            vault.create_secret(Name=prefix + name, SecretString=value)
+def store(values: Mapping[str, str], manifest: Manifest, documents: SecretDocuments) -> None:
+    """Stores values, each as its only one, in the documents of their readers."""
+    sources = {name: value for name, value in values.items() if name in manifest.source_secrets}
+    documents.put(SOURCES, sources)
+    documents.put(HANDLERS, {n: value for n, value in values.items() if n not in sources})
 
 
-def stored(names: Iterable[str], *, prefix: str, vault: Any) -> dict[str, str]:
-    """Returns the secrets that have a value in Secrets Manager; `vault` is its client."""
-    values: dict[str, str] = {}
-    for name in names:
-        with contextlib.suppress(vault.exceptions.ResourceNotFoundException):
-            # ministack gives a secret without a value an empty version.
-            if value := vault.get_secret_value(SecretId=prefix + name).get("SecretString"):
-                values[name] = value
-    return values
+def stored(documents: SecretDocuments) -> dict[str, str]:
+    """Returns the current value of each secret that sources or handlers have."""
+    found = {**documents.read(HANDLERS), **documents.read(SOURCES)}
+    return {name: values[0] for name, values in found.items()}
 
 
 def _pair(spec: SourceSpec, kept: Mapping[str, str]) -> tuple[str, str]:

@@ -27,6 +27,7 @@ from webhookctl.local.ports import LOOPBACK, accepts
 from webhookctl.local.processes.ministack import Ministack
 from webhookctl.local.processes.process_group import Child, inherited
 from webhookctl.local.reload import Versions, bundles, template_inputs
+from webhookctl.secret_documents import SecretDocuments
 
 API_HOST: Final = re.compile(r"https?://([^./]+)\.execute-api\.")
 # Workers at the start, one by default; ingest gets as many as the local API uses at once. An event
@@ -212,7 +213,7 @@ class Runtime:
         self.outputs = self._deployer.deploy(assembly)
         self.functions = deployed(self.outputs)
         self._versions = Versions(self._fleet, bundles(self.project, manifest))
-        self._store_secrets(given)
+        self._store_secrets(manifest, given)
         self.front.gateway = Gateway(
             self.ministack.port,
             self.ministack.credentials["AWS_SESSION_TOKEN"],
@@ -220,16 +221,18 @@ class Runtime:
             self.outputs["IngestFunctionName"],
         )
 
-    def _store_secrets(self, given: frozenset[str]) -> None:
-        """Stores the secrets that the vault does not have, and `given` ones.
+    def _store_secrets(self, manifest: Manifest, given: frozenset[str]) -> None:
+        """Stores the secrets that the documents do not have, and `given` ones.
 
         The others may have been replaced, in this session or in one that kept its state.
         """
-        prefix, vault = self.outputs["SecretPrefix"], self.ministack.client("secretsmanager")
-        found = dev_secrets.stored(set(self.secrets) - given, prefix=prefix, vault=vault)
+        vault = self.ministack.client("secretsmanager")
+        documents = SecretDocuments(vault, self.outputs["SecretPrefix"])
+        wanted = set(self.secrets) - given
+        found = {n: value for n, value in dev_secrets.stored(documents).items() if n in wanted}
         self.replaced = frozenset(n for n in found if found[n] != self.secrets[n])
         new = {name: value for name, value in self.secrets.items() if name not in found}
-        dev_secrets.store(new, prefix=prefix, vault=vault)
+        dev_secrets.store(new, manifest, documents)
         self.secrets |= found
 
     @property

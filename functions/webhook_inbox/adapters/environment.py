@@ -7,9 +7,11 @@ from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from webhook_inbox.domain.errors import ConfigurationError
+from webhook_inbox.domain.manifest import Manifest
+from webhook_inbox.domain.quotas import queue_name
 
-# URLs by lane.
-Urls = Mapping[str, str]
+# Texts by name: queue names by lane, ARNs by key.
+Texts = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,35 +33,70 @@ class _Environment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IngestEnvironment(_Environment):
+class _QueueEnvironment(_Environment):
+    """Finds the work queues; a URL per lane would exceed Lambda's 4 KB of variables.
+
+    `queue_url` is the URL of the default lane's work queue; the other URLs differ in their last
+    segment, the queue's name. `queue_prefix` begins the names of all work queues.
+    """
+
+    queue_url: str
+    queue_prefix: str
+
+    def queue_urls(self, manifest: Manifest) -> dict[str, str]:
+        """Returns the URLs of the work queues by lane."""
+        serial = manifest.serial_lanes
+        return {
+            lane: self._beside(queue_name(self.queue_prefix, lane, fifo=lane in serial))
+            for lane in manifest.lanes
+        }
+
+    def _beside(self, name: str) -> str:
+        return f"{self.queue_url.rpartition('/')[0]}/{name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestEnvironment(_QueueEnvironment):
     """Ingest: verify, store, send."""
 
     table_name: str
     bucket_name: str
-    queue_urls: Urls
-    secret_prefix: str
+    secret_document: str
+    generated_keys: Texts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessorEnvironment(_Environment):
-    """One lane's processor; `queue_urls` has its own queue, or all queues if it splits batches."""
+class ProcessorEnvironment(_QueueEnvironment):
+    """One lane's processor; its role reaches other lanes' queues only if it splits batches."""
 
     table_name: str
     bucket_name: str
-    queue_urls: Urls
-    secret_prefix: str
+    secret_document: str
+    generated_keys: Texts
     lane: str
     max_receive_count: int
     code_version: str
 
+    def reachable(self, manifest: Manifest) -> dict[str, str]:
+        """Returns the URL of its own queue, or of all work queues if it splits batches."""
+        urls = self.queue_urls(manifest)
+        return urls if manifest.splits(self.lane) else {self.lane: urls[self.lane]}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MaintenanceEnvironment(_Environment):
-    """Replay and reconciler: change runs, send them again, clear the DLQs."""
+class MaintenanceEnvironment(_QueueEnvironment):
+    """Replay and reconciler: change runs, send them again, clear the DLQs.
+
+    CloudFormation names the DLQs, so `dlq_names` has each lane's.
+    """
 
     table_name: str
-    queue_urls: Urls
-    dlq_urls: Urls
+    dlq_names: Texts
+
+    @property
+    def dlq_urls(self) -> dict[str, str]:
+        """The URLs of the DLQs by lane."""
+        return {lane: self._beside(name) for lane, name in self.dlq_names.items()}
 
 
 def _value(kind: Any, field: str, environ: Mapping[str, str]) -> Any:
@@ -69,7 +106,7 @@ def _value(kind: Any, field: str, environ: Mapping[str, str]) -> Any:
         raise ConfigurationError(f"the variable {name} is not set; deploy the stack again")
     if kind is str:
         return text
-    return _number(name, text) if kind is int else _urls(name, text)
+    return _number(name, text) if kind is int else _texts(name, text)
 
 
 def _number(name: str, text: str) -> int:
@@ -79,14 +116,14 @@ def _number(name: str, text: str) -> int:
     return int(text)
 
 
-def _urls(name: str, text: str) -> Urls:
+def _texts(name: str, text: str) -> Texts:
     try:
-        urls = json.loads(text)
+        texts = json.loads(text)
     except ValueError as error:
         raise ConfigurationError(f"the variable {name} is not JSON: {error}") from error
-    if not isinstance(urls, dict) or not all(isinstance(u, str) and u for u in urls.values()):
-        raise ConfigurationError(f"the variable {name} is not a JSON object of URLs by lane")
-    return urls
+    if not isinstance(texts, dict) or not all(isinstance(t, str) and t for t in texts.values()):
+        raise ConfigurationError(f"the variable {name} is not a JSON object of texts by name")
+    return texts
 
 
 def _text(value: Any) -> str:

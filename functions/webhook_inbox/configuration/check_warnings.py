@@ -1,6 +1,6 @@
 """The warnings of a valid project: what its author most likely did not intend.
 
-The key `allow` of a source omits a warning that is intended.
+The key `allow` of a source omits a warning that is intended, an empty list that of the alarms.
 """
 
 from collections.abc import Iterable, Iterator
@@ -35,6 +35,7 @@ def warnings(root: Path, manifest: Manifest) -> list[str]:
     specs = [spec for spec in manifest.handlers.values() if spec.name != SPLIT]
     where = inbox_toml.shown(file)
     found = [f"{where} {text}" for text in _of_stage(manifest.stage, settings.stages)]
+    found += [f"{where} {text}" for text in _of_alarms(manifest.stage, settings)]
     for name, source in manifest.sources.items():
         own = [spec for spec in specs if spec.source == name]
         if not _allows(settings, name, "unhandled"):
@@ -55,6 +56,15 @@ def _of_stage(stage: str, stages: Iterable[str]) -> Iterator[str]:
         yield (
             f'has no tables for the stage "{stage}"; {guess} Otherwise add an empty'
             f" [stages.{stage}]"
+        )
+
+
+def _of_alarms(stage: str, settings: Configuration) -> Iterator[str]:
+    """Yields a warning about a deployed stage whose alarms reach no address."""
+    if stage != LOCAL and not settings.alarms.stated:
+        yield (
+            "[alarms]: no address receives the alarms of the stage"
+            f' {stage}; set notify = ["mailto:…"] or ["https://…"], or notify = [] if none is to'
         )
 
 

@@ -1,10 +1,11 @@
 """The tables of inbox.toml. A field's description completes "give …" in an error's remedy."""
 
 import re
-from typing import Annotated, Any, Literal
+from collections.abc import Callable
+from typing import Annotated, Any, Final, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from webhook_inbox.configuration.destination import Destination
 from webhook_inbox.configuration.table import ConfigTable, Name, Text
@@ -18,7 +19,39 @@ def _address(value: str) -> str:
     return value
 
 
+def _matching(pattern: str, remedy: str) -> Callable[[str], str]:
+    def check(value: str) -> str:
+        if re.fullmatch(pattern, value, re.ASCII) is None:
+            raise ValueError(f'"{value}" {remedy}')
+        return value
+
+    return check
+
+
+_HOST: Final = r"(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9-]*[a-z][a-z0-9-]*"
+_CERTIFICATE: Final = r"arn:aws[a-z-]*:acm:[a-z0-9-]+:[0-9]{12}:certificate/[A-Za-z0-9-]+"
 Address = Annotated[str, AfterValidator(_address)]
+Host = Annotated[
+    str,
+    AfterValidator(
+        _matching(_HOST, 'is not a host name in lower case; write name = "hooks.your-company.com"')
+    ),
+]
+Certificate = Annotated[
+    str,
+    AfterValidator(
+        _matching(
+            _CERTIFICATE,
+            'is not the ARN of a certificate; write "arn:aws:acm:REGION:ACCOUNT:certificate/ID"',
+        )
+    ),
+]
+HostedZone = Annotated[
+    str,
+    AfterValidator(
+        _matching(r"Z[A-Z0-9]{1,31}", 'is not the id of a hosted zone; write "Z…", without a path')
+    ),
+]
 
 
 class Throttle(ConfigTable):
@@ -73,9 +106,39 @@ class Source(ConfigTable):
 class Alarms(ConfigTable):
     """The recipients of alarms."""
 
-    notify: list[Address] = Field(default=[], description="the addresses that receive every alarm")
+    notify: list[Address] = Field(
+        default=[],
+        description="the addresses that receive every alarm, `mailto:…` or `https://…`; `[]` states"
+        " that none is to, and omits the warning of `check`",
+    )
     page: list[Address] = Field(
         default=[], description="the addresses to page; at present they receive every alarm"
+    )
+
+    @model_validator(mode="after")
+    def _once(self) -> Self:
+        """Rejects an address that is listed twice: a topic has one subscription of each."""
+        addresses = [*self.notify, *self.page]
+        for address in addresses:
+            if addresses.count(address) > 1:
+                raise ValueError(
+                    f'"{address}" is listed twice, and every address of notify and page receives'
+                    " every alarm; remove one"
+                )
+        return self
+
+
+class Domain(ConfigTable):
+    """The inbox's own host name; the stage local has none."""
+
+    name: Host = Field(description="the host name of the webhook URLs")
+    certificate: Certificate = Field(
+        description="the ARN of its certificate in AWS Certificate Manager, in the stack's region"
+    )
+    hosted_zone: HostedZone | None = Field(
+        default=None,
+        description="the id of the Route 53 zone that gets its record; without one, point a CNAME"
+        " to the output `DomainTarget`",
     )
 
 
@@ -87,6 +150,7 @@ class Overrides(ConfigTable):
         default={}, description="tables [stages.STAGE.destinations.NAME]"
     )
     alarms: dict[str, Any] = Field(default={}, description="the table [stages.STAGE.alarms]")
+    domain: dict[str, Any] = Field(default={}, description="the table [stages.STAGE.domain]")
     throttle: dict[str, Any] = Field(default={}, description="the table [stages.STAGE.throttle]")
     handler_secrets: list[str] = Field(
         default=[], description="names of secrets that handlers read"
@@ -101,6 +165,9 @@ class InboxDocument(ConfigTable):
         default={}, description="tables [destinations.NAME]"
     )
     alarms: Alarms = Field(default=Alarms(), description="the table [alarms]")
+    domain: Domain | None = Field(
+        default=None, description="{ name = …, certificate = …, hosted_zone = … }"
+    )
     throttle: Throttle = Field(
         default=Throttle(rate=500, burst=1000), description="{ rate = …, burst = … }"
     )

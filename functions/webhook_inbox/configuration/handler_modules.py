@@ -74,7 +74,7 @@ def registered_modules(root: Path) -> tuple[str, ...]:
                 f" handlers/{module}.py; write it or take the name out"
             )
     for path in sorted(registry.parent.glob("*.py")):
-        if not path.stem.startswith("_") and path.stem not in modules:
+        if not path.stem.startswith(("_", ".")) and path.stem not in modules:
             raise ConfigurationError(
                 f"{shown(path)}: is not registered; add {path.stem!r} to MODULES in"
                 " handlers/__init__.py, or begin its name with an underscore if it has no handlers"

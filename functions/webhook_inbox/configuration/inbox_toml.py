@@ -5,7 +5,7 @@ Any mistake in the file is a ConfigurationError of one line: file, table, key, r
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -14,8 +14,7 @@ from pydantic import ValidationError
 
 from webhook_inbox import providers
 from webhook_inbox.configuration.caller_source import ApiKeySource, BasicSource, JwtSource
-from webhook_inbox.configuration.destination import Destination
-from webhook_inbox.configuration.document import InboxDocument, Source, Throttle
+from webhook_inbox.configuration.document import Alarms, Domain, InboxDocument, Source, Throttle
 from webhook_inbox.configuration.error_messages import line
 from webhook_inbox.configuration.hmac_source import DeclaredSource
 from webhook_inbox.configuration.table import ConfigTable
@@ -35,10 +34,23 @@ DECLARED: Final[Mapping[str, type[Source]]] = {
 
 @dataclass(frozen=True, slots=True)
 class AlarmSpec:
-    """The recipients of alarms, as URLs; `page` is the on-call engineer."""
+    """The recipients of alarms, as URLs; `page` is the on-call engineer.
+
+    `stated` is whether the file has either list, even an empty one.
+    """
 
     notify: tuple[str, ...] = ()
     page: tuple[str, ...] = ()
+    stated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DomainSpec:
+    """The custom domain: its host name, its certificate's ARN, its Route 53 zone's id or ""."""
+
+    name: str
+    certificate: str
+    hosted_zone: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +70,7 @@ class Configuration:
         destinations: the destinations by name.
         secrets: the names of all secrets.
         alarms: the recipients of alarms.
+        domain: the custom domain, if any.
         throttle: the limit of completions, and of each source without its own.
         throttles: the limit of each source.
         allowed: the `allow` list of each source and destination, by table (`sources.NAME`).
@@ -75,6 +88,7 @@ class Configuration:
     allowed: Mapping[str, Sequence[str]] = field(default_factory=dict)
     allow_imports: tuple[str, ...] = ()
     stages: tuple[str, ...] = ()
+    domain: DomainSpec | None = None
 
 
 def load(path: Path, *, stage: str) -> Configuration:
@@ -123,7 +137,7 @@ def shown(path: Path) -> str:
 
 def _stage(shared: dict[str, Any], stage: str, overrides: dict[str, Any]) -> Configuration:
     try:
-        configuration = _configuration(_merged(shared, overrides))
+        configuration = _configuration(_merged(shared, overrides), local=stage == LOCAL)
     except ConfigurationError as error:
         if str(error) == _fault(shared):
             raise
@@ -161,20 +175,23 @@ def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return {**base, **over, **both}
 
 
-def _configuration(document: dict[str, Any]) -> Configuration:
+def _configuration(document: dict[str, Any], *, local: bool = False) -> Configuration:
     inbox = _validated(InboxDocument, document)
-    tables = {name: _source_table(name, table) for name, table in inbox.sources.items()}
+    domain = None if local or inbox.domain is None else _domain(inbox.domain)
+    tables = {name: _source_table(name, table, domain) for name, table in inbox.sources.items()}
     sources = {name: _source(name, *table) for name, table in tables.items()}
     throttles = {name: source.throttle or inbox.throttle for name, (source, _) in tables.items()}
     verifying = {spec.secret: spec.name for spec in sources.values()}
     calling = {each for table in inbox.destinations.values() for each in table.secrets}
     for name, table in inbox.destinations.items():
-        _check_apart(name, table, verifying)
+        _check_apart(f"[destinations.{name}]", name, table.secrets, verifying)
+    _check_apart("handler_secrets:", "handlers", inbox.handler_secrets, verifying)
     return Configuration(
         sources=sources,
         destinations={name: table.spec(name) for name, table in inbox.destinations.items()},
         secrets=tuple(sorted({*verifying, *calling, *inbox.handler_secrets})),
-        alarms=AlarmSpec(tuple(inbox.alarms.notify), tuple(inbox.alarms.page)),
+        alarms=_alarms(inbox.alarms),
+        domain=domain,
         throttle=_throttle(inbox.throttle),
         throttles={name: _throttle(table) for name, table in throttles.items()},
         allow_imports=tuple(inbox.allow_imports),
@@ -185,14 +202,31 @@ def _configuration(document: dict[str, Any]) -> Configuration:
     )
 
 
+def _alarms(table: Alarms) -> AlarmSpec:
+    stated = bool(table.model_fields_set)
+    return AlarmSpec(tuple(table.notify), tuple(table.page), stated=stated)
+
+
+def _domain(table: Domain) -> DomainSpec:
+    return DomainSpec(table.name, table.certificate, table.hosted_zone or "")
+
+
 def _throttle(table: Throttle) -> ThrottleSpec:
     return ThrottleSpec(table.rate, table.burst)
 
 
-def _source_table(name: str, table: dict[str, Any]) -> tuple[Source, dict[str, Any]]:
-    """Returns a source's validated table, and the table with its other keys."""
+def _source_table(
+    name: str, table: dict[str, Any], domain: DomainSpec | None
+) -> tuple[Source, dict[str, Any]]:
+    """Returns a source's validated table, and the table with its other keys.
+
+    With a domain, a provider that may sign the URL gets the domain's, unless the table has one.
+    """
     table = _identified(name, table)
-    model = DECLARED.get(str(table.get("provider")), Source)
+    provider = str(table.get("provider"))
+    if domain is not None and "url" in providers.settings_of(provider):
+        table = {"url": f"https://{domain.name}/webhooks/{name}", **table}
+    model = DECLARED.get(provider, Source)
     return _validated(model, table, "sources", name), table
 
 
@@ -228,13 +262,15 @@ def _identified(name: str, table: dict[str, Any]) -> dict[str, Any]:
     return {**table, "provider": str(auth)}
 
 
-def _check_apart(name: str, table: Destination, verifying: Mapping[str, str]) -> None:
+def _check_apart(
+    place: str, user: str, secrets: Iterable[str], verifying: Mapping[str, str]
+) -> None:
     """Rejects a secret that verifies deliveries: the processor cannot read it."""
-    for secret in table.secrets:
+    for secret in secrets:
         if secret in verifying:
             raise ConfigurationError(
-                f'[destinations.{name}] secret "{secret}" is what [sources.{verifying[secret]}]'
-                f' verifies with; give it a name of its own, like "{name}-api"'
+                f'{place} secret "{secret}" is what [sources.{verifying[secret]}]'
+                f' verifies with; give it a name of its own, like "{user}-api"'
             )
 
 

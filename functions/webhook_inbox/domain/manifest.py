@@ -164,6 +164,12 @@ class DestinationSpec:
     retry_after: str = "seconds"
 
     @property
+    def secrets(self) -> frozenset[str]:
+        """The names of the secrets of its calls."""
+        named = (self.auth.get(kind, "") for kind in ("bearer", "basic", "secret"))
+        return frozenset(filter(None, (*named, self.sign)))
+
+    @property
     def in_sink(self) -> bool:
         """True if the sink of `webhookctl dev` stands for it."""
         return self.base_url.partition("/")[0] == SINK
@@ -212,6 +218,21 @@ class Manifest:
     def serial_lanes(self) -> frozenset[str]:
         """The FIFO lanes: those of serial handlers."""
         return frozenset(spec.lane for spec in self.handlers.values() if spec.serial)
+
+    def splits(self, lane: str) -> bool:
+        """Returns whether the lane's processor splits batches, whose items are in every lane."""
+        spec = self.handlers.get(SPLIT)
+        return spec is not None and spec.lane == lane
+
+    @property
+    def source_secrets(self) -> frozenset[str]:
+        """The names of the secrets that verify deliveries, in the document that ingest reads."""
+        return frozenset(source.secret for source in self.sources.values())
+
+    @property
+    def handler_secrets(self) -> frozenset[str]:
+        """The names of the secrets in the document that processors read."""
+        return frozenset(self.secrets) - self.source_secrets
 
     def with_sink(self, url: str) -> "Manifest":
         """Returns the manifest with the sink's URL in the destinations that it stands for."""

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from webhook_inbox.domain.conditions import Condition
 from webhook_inbox.domain.errors import Unavailable
+from webhook_inbox.domain.secret_document import Secrets
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -169,13 +170,13 @@ class Blobs(Protocol):
 
 
 class SecretStore(Protocol):
-    """The store of secrets."""
+    """The store of one reader's secrets. Every method raises `Unavailable` when it fails."""
 
-    def fetch(self, name: str) -> tuple[str, ...]:
-        """Returns the live values, the current one first; () when none is set, or it is revoked.
+    def fetch(self) -> Secrets:
+        """Returns all secrets that are set, with their live values, the current one first."""
 
-        Raises `Unavailable`.
-        """
+    def generated(self, name: str) -> tuple[str, ...]:
+        """Returns the values of a key that the stack generates; () without the key."""
 
 
 class Vault(Protocol):
@@ -184,7 +185,7 @@ class Vault(Protocol):
     def replace(self, name: str, value: str) -> None:
         """Sets the only live value.
 
-        Raises `Unavailable`; then no value is live, or only the earlier ones or this one.
+        Raises `Unavailable`; then either the earlier ones are live or this one.
         """
 
     def revoke(self, name: str) -> None:

@@ -25,6 +25,7 @@ HIDE_SECONDS: Final = 43200  # at once, and altogether from the receive
 _TEXT: Final = re.compile("[\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]+")
 # The characters of a message group id and a deduplication id.
 _TOKEN: Final = re.compile("[!-~]{1,128}")
+NAME_LENGTH: Final = 80  # of a queue's name
 
 
 def text_size(text: str) -> int:
@@ -54,6 +55,20 @@ def token(text: str) -> str:
     if _TOKEN.fullmatch(text):
         return text
     return f"sha256:{sha256(text.encode(errors='surrogatepass')).hexdigest()}"
+
+
+def queue_name(prefix: str, lane: str, *, fifo: bool) -> str:
+    """Returns a unique queue name of 1-80 letters, digits, - and _.
+
+    The ".fifo" suffix of a FIFO queue counts towards the 80. `prefix` distinguishes the inboxes of
+    an account and region, also where it is longer than the room for a name.
+    """
+    name, suffix = f"{prefix}{lane}", ".fifo" if fifo else ""
+    room = NAME_LENGTH - len(suffix)
+    if not re.fullmatch(r"[A-Za-z0-9_-]+", name) or len(name) > room:
+        hashed = sha256(name.encode()).hexdigest()[:8]
+        name = f"{re.sub(r'[^A-Za-z0-9_-]', '-', name)[: room - 9]}-{hashed}"
+    return name + suffix
 
 
 def batches(messages: Sequence[Outgoing]) -> Iterator[list[Outgoing]]:

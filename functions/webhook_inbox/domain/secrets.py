@@ -5,6 +5,7 @@ import re
 from base64 import b64encode
 from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final
@@ -12,6 +13,7 @@ from urllib.parse import quote, quote_plus, unquote
 
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.ports import Clock, SecretStore
+from webhook_inbox.domain.secret_document import Secrets
 
 LIFE: Final = timedelta(seconds=60)
 # An operator sets a missing secret and then tries it.
@@ -31,19 +33,29 @@ CONCEALED: Final = 100
 # deliveries; a name in inbox.toml has no slash.
 COMPLETION_KEY: Final = "inbox/completion-key"
 TOKEN_KEY: Final = "inbox/token-key"  # noqa: S105 - a secret's name
+GENERATED: Final = frozenset({COMPLETION_KEY, TOKEN_KEY})
+
+
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    """Secrets that were read together."""
+
+    secrets: Secrets
+    read_at: datetime
 
 
 class SecretCache:
-    """Caches each secret's live values for 60 s, or for an hour while the store is down.
+    """Caches live values for 60 s, or for an hour while the store is down.
 
-    A missing secret is cached for 2 s.
+    A missing secret is looked for again after 2 s. A read returns all secrets of the reader; each
+    generated key is read by itself.
     """
 
     def __init__(self, *, store: SecretStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._values: dict[str, tuple[str, ...]] = {}
-        self._fetched_at: dict[str, datetime] = {}
+        # Of the reader's document, under "", and of each generated key.
+        self._copies: dict[str, _Copy] = {}
         self._concealed: deque[str] = deque(maxlen=CONCEALED)
 
     def get(self, name: str) -> tuple[str, ...]:
@@ -52,19 +64,19 @@ class SecretCache:
         Raises:
             Unavailable: the store failed, and no cached value is recent enough.
         """
-        age = self._age(name)
-        if age is not None and age < (LIFE if self._values[name] else ABSENCE_LIFE):
-            return self._values[name]
+        values, age = self._cached(name)
+        if age is not None and age < (LIFE if values else ABSENCE_LIFE):
+            return values
         try:
             return self._fetch(name)
         except Unavailable:
-            if age is None or age > GRACE or not self._values[name]:
+            if age is None or age > GRACE or not values:
                 raise
-            return self._values[name]
+            return values
 
     def refresh(self, name: str) -> tuple[str, ...] | None:
         """Fetches again after a failed verification; None if it is too early or fails."""
-        age = self._age(name)
+        _, age = self._cached(name)
         if age is not None and age < REFRESH_PAUSE:
             return None
         try:
@@ -83,7 +95,8 @@ class SecretCache:
         Nor a long part of a secret that is JSON, nor a URL's password or token, nor their forms in
         base64, hex, URLs and JSON.
         """
-        seen = {value for values in self._values.values() for value in values}
+        copies = self._copies.values()
+        seen = {value for copy in copies for values in copy.secrets.values() for value in values}
         seen.update(self._concealed)
         found = {form for value in seen for form in _forms(value) if form in text}
         # The longest first, since one may be the prefix of another.
@@ -92,14 +105,18 @@ class SecretCache:
         return text
 
     def _fetch(self, name: str) -> tuple[str, ...]:
-        values = self._store.fetch(name)
-        self._values[name] = values
-        self._fetched_at[name] = self._clock.now()
-        return values
+        generated = name in GENERATED
+        secrets = {name: self._store.generated(name)} if generated else self._store.fetch()
+        place = name if generated else ""
+        self._copies[place] = _Copy(secrets, self._clock.now())
+        return secrets.get(name, ())
 
-    def _age(self, name: str) -> timedelta | None:
-        fetched_at = self._fetched_at.get(name)
-        return None if fetched_at is None else self._clock.now() - fetched_at
+    def _cached(self, name: str) -> tuple[tuple[str, ...], timedelta | None]:
+        """Returns the cached values and their age, None if they were never read."""
+        copy = self._copies.get(name if name in GENERATED else "")
+        if copy is None:
+            return (), None
+        return copy.secrets.get(name, ()), self._clock.now() - copy.read_at
 
 
 # Concealed tokens and live secrets are searched in every text.

@@ -44,12 +44,19 @@ def load(spec: SourceSpec) -> Provider:
     return replace(provider, volatile=tuple(dict.fromkeys((*provider.volatile, *spec.volatile))))
 
 
+def settings_of(provider: str) -> frozenset[str]:
+    """Returns the keys that a provider's sources take of their own; none for an unknown one."""
+    if provider not in MODULES:
+        return frozenset()
+    return getattr(import_module(f"{__name__}.{MODULES[provider]}"), "SETTINGS", frozenset())
+
+
 def _provider(spec: SourceSpec) -> Provider:
     if spec.provider not in MODULES:
         remedy = _remedy(spec.provider, MODULES, otherwise="choose one of")
         raise ConfigurationError(f'provider: "{spec.provider}" is not known; {remedy}')
     module = import_module(f"{__name__}.{MODULES[spec.provider]}")
-    known: frozenset[str] = getattr(module, "SETTINGS", frozenset())
+    known = settings_of(spec.provider)
     for key in sorted(spec.settings.keys() - known):
         remedy = _remedy(key, known | KEYS, otherwise="the keys of this source are")
         raise ConfigurationError(f"{key}: unknown key; {remedy}")

@@ -1,6 +1,6 @@
 """The functions' environments: written by the stacks, read by the functions."""
 
-import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,25 +11,38 @@ from webhook_inbox.adapters.environment import (
     ProcessorEnvironment,
 )
 from webhook_inbox.domain.errors import ConfigurationError
+from webhook_inbox.domain.manifest import SPLIT, SPLITTER, HandlerSpec, Manifest, Order
 
-URLS = {"default": "https://sqs/1/q", "slow": "https://sqs/1/slow"}
+NAMES = {"default": "dead-1", "slow": "dead-2"}
 COMMON: dict[str, Any] = {
     "table_name": "ledger",
-    "queue_urls": URLS,
+    "queue_url": "https://sqs.example/1/webhook-inbox-dev-default",
+    "queue_prefix": "webhook-inbox-dev-",
 }
 ENVIRONMENTS = [
-    IngestEnvironment(**COMMON, bucket_name="bodies", secret_prefix="webhook-inbox/dev/"),
+    IngestEnvironment(
+        **COMMON, bucket_name="bodies", secret_document="dev/sources", generated_keys={}
+    ),
     ProcessorEnvironment(
         **COMMON,
         bucket_name="bodies",
-        secret_prefix="webhook-inbox/dev/",
+        secret_document="dev/handlers",
+        generated_keys={"completion-key": "arn:1"},
         lane="slow",
         max_receive_count=13,
         code_version="abc123",
     ),
-    MaintenanceEnvironment(**COMMON, dlq_urls=URLS),
+    MaintenanceEnvironment(**COMMON, dlq_names=NAMES),
 ]
-PROCESSOR = ENVIRONMENTS[1]
+INGEST, PROCESSOR, MAINTENANCE = ENVIRONMENTS
+SLOW = HandlerSpec("slow", module="m", function="slow", source="s", types=("*",), lane="slow")
+SERIAL = replace(SLOW, name="serial", lane="a.b", order=Order("serial", "id"))
+MANIFEST = Manifest(handlers={"slow": SLOW, "serial": SERIAL})
+WORK = {
+    "default": "https://sqs.example/1/webhook-inbox-dev-default",
+    "slow": "https://sqs.example/1/webhook-inbox-dev-slow",
+    "a.b": "https://sqs.example/1/webhook-inbox-dev-a-b-57299c75.fifo",
+}
 
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS, ids=lambda e: type(e).__name__)
@@ -44,8 +57,10 @@ def test_variables_are_named_as_the_fields_in_capitals() -> None:
     assert PROCESSOR.variables() == {
         "TABLE_NAME": "ledger",
         "BUCKET_NAME": "bodies",
-        "QUEUE_URLS": json.dumps(URLS, separators=(",", ":")),
-        "SECRET_PREFIX": "webhook-inbox/dev/",
+        "QUEUE_URL": "https://sqs.example/1/webhook-inbox-dev-default",
+        "QUEUE_PREFIX": "webhook-inbox-dev-",
+        "SECRET_DOCUMENT": "dev/handlers",
+        "GENERATED_KEYS": '{"completion-key":"arn:1"}',
         "LANE": "slow",
         "MAX_RECEIVE_COUNT": "13",
         "CODE_VERSION": "abc123",
@@ -82,6 +97,25 @@ def test_a_number_is_a_whole_one_above_zero(value: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["x", "[]", "7", "null", '{"default": 1}', '{"default": ""}'])
-def test_urls_are_an_object_of_texts(value: str) -> None:
-    with pytest.raises(ConfigurationError, match="QUEUE_URLS is"):
-        ProcessorEnvironment.read({**PROCESSOR.variables(), "QUEUE_URLS": value})
+def test_names_are_an_object_of_texts(value: str) -> None:
+    with pytest.raises(ConfigurationError, match="DLQ_NAMES is"):
+        MaintenanceEnvironment.read({**MAINTENANCE.variables(), "DLQ_NAMES": value})
+
+
+def test_the_manifest_s_lanes_have_queues_beside_the_default_one() -> None:
+    assert INGEST.queue_urls(MANIFEST) == WORK
+
+
+def test_dead_letter_queues_are_beside_the_work_queues() -> None:
+    assert MAINTENANCE.dlq_urls == {
+        "default": "https://sqs.example/1/dead-1",
+        "slow": "https://sqs.example/1/dead-2",
+    }
+
+
+def test_a_processor_reaches_its_own_queue_and_every_queue_if_it_splits_batches() -> None:
+    assert PROCESSOR.reachable(MANIFEST) == {"slow": WORK["slow"]}
+
+    splitter = replace(SPLITTER, lane="slow")
+    splitting = replace(MANIFEST, handlers={**MANIFEST.handlers, SPLIT: splitter})
+    assert PROCESSOR.reachable(splitting) == WORK

@@ -13,44 +13,45 @@ from webhook_inbox.adapters.aws.sqs import OldestMessage
 from webhook_inbox.adapters.memory import ManualClock
 from webhook_inbox.adapters.system import SystemClock, SystemRandomness
 from webhook_inbox.domain.errors import Unavailable
+from webhook_inbox.domain.secrets import COMPLETION_KEY, TOKEN_KEY
 
 GONE = refusal("ResourceNotFoundException")
+DOCUMENT = "webhook-inbox/dev/sources"
+KEYS = {TOKEN_KEY: "arn:of:the:key"}
 
 
-def fetch(*answers: Any) -> tuple[str, ...]:
-    return SecretsManagerStore(FakeClient(*answers), "inbox/dev/").fetch("stripe")
+def store(*answers: Any) -> SecretsManagerStore:
+    return SecretsManagerStore(FakeClient(*answers), DOCUMENT, keys=KEYS)
 
 
-def test_a_secret_is_asked_for_by_prefix_and_stage() -> None:
-    client = FakeClient({"SecretString": "a"}, {"SecretString": "b"})
+def test_all_secrets_are_one_call() -> None:
+    client = FakeClient({"SecretString": '{"stripe": ["b", "a"], "github": "c"}'})
 
-    assert SecretsManagerStore(client, "inbox/dev/").fetch("stripe") == ("a", "b")
+    secrets = SecretsManagerStore(client, DOCUMENT, keys=KEYS).fetch()
 
+    assert secrets == {"stripe": ("b", "a"), "github": ("c",)}
+    asked = {"SecretId": DOCUMENT, "VersionStage": "AWSCURRENT"}
+    assert [parameters for _, parameters in client.calls] == [asked]
+
+
+@pytest.mark.parametrize("code", ["ResourceNotFoundException", "InvalidRequestException"])
+def test_without_a_document_no_secret_is_set(code: str) -> None:
+    assert store(refusal(code)).fetch() == {}
+    assert store(refusal(code), refusal(code)).generated(TOKEN_KEY) == ()
+
+
+def test_a_generated_key_is_read_by_its_arn_and_only_where_the_stack_has_one() -> None:
+    client = FakeClient({"SecretString": "key"}, {"SecretString": "the one before"})
+    made = SecretsManagerStore(client, DOCUMENT, keys=KEYS)
+
+    assert made.generated(TOKEN_KEY) == ("key", "the one before")
+    assert made.generated(COMPLETION_KEY) == ()
     assert [parameters for _, parameters in client.calls] == [
-        {"SecretId": "inbox/dev/stripe", "VersionStage": "AWSCURRENT"},
-        {"SecretId": "inbox/dev/stripe", "VersionStage": "AWSPREVIOUS"},
+        {"SecretId": KEYS[TOKEN_KEY], "VersionStage": "AWSCURRENT"},
+        {"SecretId": KEYS[TOKEN_KEY], "VersionStage": "AWSPREVIOUS"},
     ]
-
-
-@pytest.mark.parametrize(
-    ("answers", "values"),
-    [
-        ((GONE,), ()),
-        ((refusal("InvalidRequestException"),), ()),
-        (({"SecretString": "a"}, GONE), ("a",)),
-        (({"SecretString": "a"}, {"SecretString": "a"}), ("a",)),
-        (({"SecretBinary": "ü".encode()}, GONE), ("ü",)),
-        (({"SecretString": ""}, GONE), ()),
-        (({"SecretString": "a"}, {"SecretString": ""}), ("a",)),
-        # A blank current value revokes the previous one as well.
-        (({"SecretString": ""}, {"SecretString": "old"}), ()),
-        (({"SecretString": " "}, {"SecretString": "old"}), ()),
-        (({"SecretString": "a"}, {"SecretString": " "}), ("a",)),
-        (({"SecretBinary": b""}, {}), ()),
-    ],
-)
-def test_only_values_that_are_there_and_not_empty_are_live(answers: Any, values: Any) -> None:
-    assert fetch(*answers) == values
+    assert store({"SecretString": "key"}, GONE).generated(TOKEN_KEY) == ("key",)
+    assert store({"SecretString": ""}, GONE).generated(TOKEN_KEY) == ()
 
 
 @pytest.mark.parametrize(
@@ -58,18 +59,48 @@ def test_only_values_that_are_there_and_not_empty_are_live(answers: Any, values:
 )
 def test_a_secret_that_cannot_be_read_is_not_an_absent_one(code: str) -> None:
     with pytest.raises(Unavailable, match=code):
-        fetch(refusal(code))
+        store(refusal(code)).fetch()
     with pytest.raises(Unavailable, match=code):
-        fetch({"SecretString": "a"}, refusal(code))
+        store(refusal(code)).generated(TOKEN_KEY)
 
 
-def test_a_secret_that_is_no_text_is_refused_without_showing_it() -> None:
-    with pytest.raises(Unavailable) as refused:
-        fetch({"SecretBinary": b"\xffhush"})
+@pytest.mark.parametrize(
+    ("answer", "cause"),
+    [
+        ({"SecretBinary": b"\xffhush"}, r"is binary \(SecretBinary\); store it as text"),
+        ({"SecretString": "hush"}, "is not JSON; store an object like"),
+        ({"SecretString": '["hush"]'}, "is not a JSON object; store one like"),
+        ({"SecretString": '{"stripe": {"key": "hush"}}'}, "has a malformed 'stripe'; give a text"),
+        ({"SecretString": '{"stripe": ["hush", 1]}'}, "has a malformed 'stripe'; give a text"),
+        ({"SecretString": '{"stripe": ["hush", "a", "b"]}'}, "a list of two"),
+    ],
+)
+def test_a_malformed_document_is_refused_without_showing_it(answer: Any, cause: str) -> None:
+    with pytest.raises(Unavailable, match=f"the secret {DOCUMENT} .*{cause}") as refused:
+        store(answer).fetch()
 
     assert "hush" not in repr(refused.value)
     assert refused.value.__cause__ is None
     assert refused.value.__suppress_context__
+
+
+def test_a_document_that_was_moved_back_to_an_earlier_version_can_be_changed() -> None:
+    """Its successor's id is used up, and that of the next attempt is not."""
+    read = {"SecretString": "{}", "VersionId": "1"}
+    client = FakeClient(read, refusal("ResourceExistsException"), read, {})
+
+    SecretsManagerStore(client, DOCUMENT, keys=KEYS).replace("stripe", "a")
+
+    tokens = [sent["ClientRequestToken"] for _, sent in client.calls if "SecretString" in sent]
+    assert len(set(tokens)) == 2
+    assert all(32 <= len(token) <= 64 for token in tokens)
+
+
+def test_writers_who_are_always_late_give_up() -> None:
+    taken = [{"SecretString": "{}", "VersionId": "1"}, refusal("ResourceExistsException")]
+
+    with pytest.raises(Unavailable, match=r"other writers changed .*; repeat the change"):
+        store(*taken * 10).replace("stripe", "a")
 
 
 class BrokenStream:

@@ -9,7 +9,8 @@ from webhook_inbox.configuration.compile import compile_manifest
 
 pytestmark = pytest.mark.usefixtures("in_the_project")
 
-TOML = '[sources.shop]\nprovider = "stripe"\n'
+QUIET = "[alarms]\nnotify = []\n"
+TOML = f'{QUIET}[sources.shop]\nprovider = "stripe"\n'
 TOP = 'from webhook_inbox import Router, forward\n\nshop = Router("shop")\n'
 HANDLER = '\n\n@shop.on({types})\ndef {name}(event, ctx):\n    """Does nothing."""\n'
 
@@ -119,7 +120,7 @@ def test_each_warning_is_allowed_by_its_name(allow: str, code: str, count: int) 
 
 
 def test_the_run_that_splits_batches_handles_nothing() -> None:
-    [warning] = found('[sources.mail]\nprovider = "sendgrid"\n')
+    [warning] = found(f'{QUIET}[sources.mail]\nprovider = "sendgrid"\n')
     assert "[sources.mail]: no handler takes its events" in warning
 
 
@@ -137,3 +138,33 @@ def test_a_misspelled_stage(stage: str, meant: str) -> None:
 @pytest.mark.parametrize("stage", ["dev", "local", "prod", "prod-eu", "test"])
 def test_other_stages_are_no_misspellings(stage: str) -> None:
     assert found(STAGES, stage=stage, shop=handlers(a='"*"')) == []
+
+
+@pytest.mark.parametrize("stage", ["dev", "prod"])
+def test_alarms_that_reach_no_address(stage: str) -> None:
+    toml = TOML.removeprefix(QUIET)
+    assert found(toml, stage=stage, shop=handlers(a='"*"')) == [
+        f"functions/inbox.toml [alarms]: no address receives the alarms of the stage {stage};"
+        ' set notify = ["mailto:…"] or ["https://…"], or notify = [] if none is to'
+    ]
+
+
+def test_alarms_of_another_stage_reach_no_address_of_this_one() -> None:
+    toml = TOML.removeprefix(QUIET) + '[stages.prod.alarms]\npage = ["https://pager.a.io"]\n'
+    assert len(found(toml, stage="staging", shop=handlers(a='"*"'))) == 1
+
+
+@pytest.mark.parametrize(
+    ("stage", "alarms"),
+    [
+        ("dev", '[alarms]\npage = ["mailto:team@a.io"]\n'),
+        ("dev", "[alarms]\nnotify = []\n"),
+        ("prod", "[stages.prod.alarms]\nnotify = []\n"),
+        ("local", ""),
+    ],
+)
+def test_alarms_with_an_address_or_an_empty_list_and_those_of_a_session_are_silent(
+    stage: str, alarms: str
+) -> None:
+    toml = TOML.removeprefix(QUIET) + alarms
+    assert found(toml, stage=stage, shop=handlers(a='"*"')) == []

@@ -111,7 +111,9 @@ def test_destinations_and_alarms_are_read() -> None:
     )
 
     assert settings.destinations == {"crm": DestinationSpec("crm", "https://crm.example/v1")}
-    assert settings.alarms == AlarmSpec(("mailto:team@example.com",), ("https://pager.example/x",))
+    assert settings.alarms == AlarmSpec(
+        ("mailto:team@example.com",), ("https://pager.example/x",), stated=True
+    )
 
 
 @pytest.mark.parametrize(
@@ -221,7 +223,9 @@ def test_a_stage_changes_only_what_it_names() -> None:
     assert prod.sources["shop"] == SourceSpec("shop", "stripe", "shop", ("charge.*",))
     assert set(prod.sources) == {"shop", "extra"}
     assert prod.destinations["crm"].base_url == "https://crm.example"
-    assert prod.alarms == AlarmSpec(("mailto:team@example.com",), ("https://pager.example/x",))
+    assert prod.alarms == AlarmSpec(
+        ("mailto:team@example.com",), ("https://pager.example/x",), stated=True
+    )
     assert prod.secrets == ("extra", "shop")
     assert local.destinations["crm"].base_url == "http://127.0.0.1:1"
     assert local.sources == dev.sources
@@ -301,6 +305,11 @@ def test_a_mistake_that_no_stage_made_is_not_blamed_on_one() -> None:
         ('[destinations.d]\nbase_url = "https://[d"', "[destinations.d] base_url: "),
         ('[alarms]\nnotify = ["team@example.com"]', '[alarms] notify.0: "team@example.com" is no'),
         ('[alarms]\npage = ["http://pager.example"]', "[alarms] page.0: "),
+        ('[alarms]\nnotify = ["mailto:a@a.io"]\npage = ["mailto:a@a.io"]',
+         '[alarms] "mailto:a@a.io" is listed twice, and every address of notify and page receives'
+         " every alarm; remove one"),
+        ('[alarms]\npage = ["https://a.io", "mailto:a@a.io", "https://a.io"]',
+         '[alarms] "https://a.io" is listed twice, and every'),
         ('[alarms]\npages = []', '[alarms] pages: unknown key; did you mean "page"?'),
         ('handler_secrets = "openai"', "handler_secrets: must be a list; give names"),
         ('handler_secrets = ["Open AI"]', 'handler_secrets.0: "Open AI" is not a name'),
@@ -309,7 +318,7 @@ def test_a_mistake_that_no_stage_made_is_not_blamed_on_one() -> None:
         ("[stages.prod.source.a]", '[stages.prod] source: unknown key; did you mean "sources"?'),
         ("[stages.prod.stages.dev]", "[stages.prod] stages: unknown key"),
     ],
-    ids=range(44),
+    ids=range(46),
 )  # fmt: skip
 def test_a_mistake_is_one_line_with_table_key_and_remedy(text: str, words: str) -> None:
     assert words in fault(text)

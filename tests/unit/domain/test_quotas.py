@@ -14,6 +14,7 @@ from webhook_inbox.domain.quotas import (
     SEND_BATCH,
     batches,
     item_size,
+    queue_name,
     sendable,
     takes,
     text_size,
@@ -149,3 +150,11 @@ def test_a_type_that_dynamodb_has_not_is_refused_at_any_depth(value: Any) -> Non
 def test_a_value_that_dynamodb_would_refuse_is_refused(item: Any) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - UnicodeEncodeError is one
         item_size(item)
+
+
+@pytest.mark.parametrize("fifo", [False, True])
+def test_queue_names_of_two_long_prefixes_differ(fifo: bool) -> None:
+    names = {queue_name("x" * 100 + end, "lane", fifo=fifo) for end in ("a-", "b-")}
+    assert len(names) == 2
+    assert all(len(name) == 80 for name in names)
+    assert all(name.endswith(".fifo") == fifo for name in names)

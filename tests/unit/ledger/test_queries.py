@@ -9,7 +9,7 @@ from webhook_inbox.adapters.memory import Fault, ManualClock, MemoryQueue, Memor
 from webhook_inbox.domain.errors import Transient, Unavailable
 from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.ports import Outgoing
-from webhook_inbox.domain.secrets import GRACE, SecretCache
+from webhook_inbox.domain.secrets import COMPLETION_KEY, GRACE, SecretCache
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.message import RunMessage
@@ -202,3 +202,70 @@ def test_known_values_outlive_the_store_for_an_hour() -> None:
     clock.advance(seconds=1)
     with pytest.raises(Unavailable):
         secrets.get("acme")
+
+
+def test_one_read_brings_every_secret_of_the_reader() -> None:
+    secrets, store, clock = live(acme=("one",), github=("two",))
+    reads = counted_reads(store)
+
+    assert (secrets.get("acme"), secrets.get("github"), secrets.get("gone")) == (
+        ("one",),
+        ("two",),
+        (),
+    )
+    clock.advance(seconds=59)
+    secrets.get("github")
+
+    assert reads == ["GetSecretValue"]
+
+
+def test_an_absent_name_is_looked_for_again_after_two_seconds_and_no_earlier() -> None:
+    secrets, store, clock = live(acme=("one",))
+    reads = counted_reads(store)
+    secrets.get("gone")
+    clock.advance(seconds=1.9)
+    assert secrets.get("gone") == ()
+    assert len(reads) == 1
+
+    store.rotate("gone", "there")
+    clock.advance(seconds=0.1)
+
+    assert secrets.get("gone") == ("there",)
+    assert secrets.get("acme") == ("one",)
+    assert len(reads) == 2
+
+
+def test_an_absent_name_is_not_absent_for_an_hour_of_outage() -> None:
+    secrets, store, clock = live(acme=("one",))
+    secrets.get("acme")
+    store.faults = lambda *_: Fault.BEFORE
+    clock.advance(seconds=61)
+    assert secrets.get("acme") == ("one",)
+    with pytest.raises(Unavailable):
+        secrets.get("gone")
+
+
+def test_a_generated_key_is_read_by_itself() -> None:
+    secrets, store, _ = live(**{"acme": ("one",), COMPLETION_KEY: ("key",)})
+    reads = counted_reads(store)
+    assert secrets.get(COMPLETION_KEY) == ("key",)
+    assert secrets.get("acme") == ("one",)
+    assert secrets.get(COMPLETION_KEY) == ("key",)
+    assert len(reads) == 2
+
+
+def counted_reads(store: MemorySecrets) -> list[str]:
+    """Returns a list that will name every later call of the store."""
+    reads: list[str] = []
+
+    def note(_: str, operation: str) -> None:
+        reads.append(operation)
+
+    store.faults = note
+    return reads
+
+
+def test_every_value_that_was_read_is_redacted_also_of_names_that_were_not_asked_for() -> None:
+    secrets, _, _ = live(acme=("one",), github=("a-secret-of-github",))
+    secrets.get("acme")
+    assert secrets.redact("it is a-secret-of-github") == "it is [secret]"

@@ -314,7 +314,7 @@ def test_rejected_deliveries_are_found_and_counted(world: World) -> None:
 def test_an_open_enrolment_takes_a_secret_and_a_used_one_no_other(world: World) -> None:
     offer(world, "asana")
     offer(world, "taken")
-    assert world.vault.fetch("asana") == (OFFERED,)
+    assert world.vault.live("asana") == (OFFERED,)
     with pytest.raises(Rejected):
         offer(world, "taken", "another-secret")
 

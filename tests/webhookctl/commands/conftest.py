@@ -11,6 +11,9 @@ from tests.unit.support.world import World
 from tests.webhookctl.commands.stage import Cli, Inbox, ingesting, serving
 
 CONFIGURATION = """
+[alarms]
+notify = []
+
 [sources.acme]
 provider = "hmac"
 signature = { header = "X-Acme-Signature", signs = "{id}.{timestamp}.{body}" }

@@ -7,8 +7,8 @@ import typer
 
 from webhookctl.app import app
 
-# Their purpose is the checkout's handlers; `dev` is replaced in tests.
-IMPORTING = {"check", "dev"}
+# Their purpose is the checkout's handlers and its app; `dev` is replaced in tests.
+IMPORTING = {"check", "dev", "preflight"}
 WHY = ("--reason", "why")
 ARGUMENTS: dict[str, tuple[str, ...]] = {
     "complete": ("evt-1", "--result", "1"),

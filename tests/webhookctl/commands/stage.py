@@ -24,6 +24,7 @@ from webhook_inbox.domain.errors import InboxError
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
 from webhook_inbox.domain.model import Delivery, Run
 from webhook_inbox.domain.ports import Table
+from webhook_inbox.domain.secrets import TOKEN_KEY
 from webhook_inbox.ledger.lease import Lease, claim
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.queue.lanes import Lanes
@@ -31,10 +32,11 @@ from webhook_inbox.queue.message import RunMessage
 from webhookctl.__main__ import main
 from webhookctl.display.suggestions import PLAIN
 from webhookctl.invocation import World as Outside
-from webhookctl.target import Selection, Target
+from webhookctl.secret_documents import SecretDocuments
+from webhookctl.target import NoStack, Selection, Target
 
 STACK = "WebhookInbox-test"
-PREFIX = "webhook-inbox/test/"
+PREFIX = "webhook-inbox/WebhookInbox-test/"
 MANIFEST = Manifest(
     stage="test",
     sources={
@@ -55,6 +57,11 @@ MANIFEST = Manifest(
 def client(service: str) -> Any:
     """Returns moto's client; making one takes longer than most tests."""
     return boto3.client(service)
+
+
+def documents() -> SecretDocuments:
+    """Returns the documents of the inbox's secrets, in moto."""
+    return SecretDocuments(client("secretsmanager"), PREFIX)
 
 
 class Inbox(World):
@@ -166,6 +173,7 @@ class Cli:
         self.replay = Lambda(inbox)
         self.urls = {name: f"https://inbox.example/webhooks/{name}" for name in MANIFEST.sources}
         self.local = False
+        self.deployed = True
         self.manifest: Manifest | None = MANIFEST
         self.program = PLAIN
         self.selected: list[Selection] = []
@@ -184,6 +192,8 @@ class Cli:
 
     def _connect(self, selection: Selection) -> Target:
         self.selected.append(selection)
+        if not self.deployed:
+            raise NoStack(STACK, self._client)
         kind = MemoryTarget if isinstance(self.inbox.table, MemoryTable) else StagedTarget
         return kind(
             name=STACK,
@@ -192,6 +202,7 @@ class Cli:
             table_name="ledger",
             bucket_name="bodies",
             secret_prefix=PREFIX,
+            generated_keys={TOKEN_KEY: PREFIX + TOKEN_KEY},
             replay_function="replay-function",
             urls=self.urls,
             client=self._client,

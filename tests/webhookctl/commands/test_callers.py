@@ -8,8 +8,9 @@ import pytest
 
 from tests.unit.providers.tokens import SHARED, pem, private, private_pem, secret
 from tests.unit.support.world import handler
-from tests.webhookctl.commands.stage import PREFIX, Cli, Inbox, client
+from tests.webhookctl.commands.stage import Cli, Inbox, documents
 from webhook_inbox.configuration import inbox_toml
+from webhook_inbox.domain.secret_document import SOURCES
 from webhookctl.local.dev_secrets import FILE, SIGNING
 
 TABLES = """
@@ -58,7 +59,7 @@ def called(inbox: Inbox, cli: Cli, checkout: Path, served: str) -> None:
     inbox.deploy(replace(manifest, sources=sources, handlers={**manifest.handlers, **acting}))
     for name, value in SECRETS.items():
         inbox.vault.rotate(name, value)
-        client("secretsmanager").create_secret(Name=PREFIX + name, SecretString=value)
+        documents().set(SOURCES, name, value)
         cli.urls = {**cli.urls, name: f"{served}/webhooks/{name}"}
 
 

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.unit.support.world import with_source
-from tests.webhookctl.commands.stage import PREFIX, Cli, Inbox, client
+from tests.webhookctl.commands.stage import Cli, Inbox, client, documents
 from webhook_inbox.adapters.aws.secrets_manager import SecretsManagerStore
 from webhook_inbox.domain.manifest import SourceSpec
 from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.secret_document import SOURCES
 from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.ingest.enrolment import key
 from webhook_inbox.ingest.ingest import Ingest
@@ -32,7 +33,7 @@ def asana(cli: Cli, checkout: Path) -> Cli:
 
 def offer(inbox: Inbox, secret: str = OFFERED) -> Receipt:
     """Creates the webhook, as the provider sees it: its first request offers the secret."""
-    vault = SecretsManagerStore(client("secretsmanager"), PREFIX)
+    vault = SecretsManagerStore(client("secretsmanager"), documents().id(SOURCES), keys={})
     ingest = Ingest(
         manifest=with_source(SourceSpec("asana", "asana", "asana-key")),
         providers=load,
@@ -48,24 +49,21 @@ def offer(inbox: Inbox, secret: str = OFFERED) -> Receipt:
 
 
 def test_what_the_provider_offers_then_becomes_the_secret(asana: Cli, inbox: Inbox) -> None:
-    client("secretsmanager").create_secret(Name=f"{PREFIX}asana-key")
     assert offer(inbox).status == 403
 
     shown = asana("secrets", "enrol", "asana")
 
     assert shown.code == 0
     assert offer(inbox).status == 200
-    store = SecretsManagerStore(client("secretsmanager"), PREFIX)
-    assert store.fetch("asana-key") == (OFFERED,)
+    assert documents().read(SOURCES) == {"asana-key": (OFFERED,)}
     assert offer(inbox, "another-secret").reason == "contested-enrolment"
-    assert store.fetch("asana-key") == ()
+    assert documents().read(SOURCES) == {}
 
 
 @pytest.mark.parametrize(("given", "minutes"), [((), 15), (("--for", "2m"), 2)])
 def test_it_waits_for_a_quarter_of_an_hour_or_as_it_is_told(
     asana: Cli, inbox: Inbox, given: tuple[str, ...], minutes: int
 ) -> None:
-    client("secretsmanager").create_secret(Name=f"{PREFIX}asana-key")
     asana("secrets", "enrol", "asana", *given)
     inbox.clock.advance(seconds=minutes * 60)
     assert offer(inbox).reason == "not-enrolling"
@@ -100,6 +98,12 @@ def test_as_json_it_tells_who_opened_it(asana: Cli, inbox: Inbox) -> None:
     }
     assert row["opened_by"].startswith("arn:aws:")
     assert row["open_until"] - row["opened_at"] == 3_600_000
+
+
+def test_the_document_is_there_for_ingest_which_may_not_create_it(asana: Cli) -> None:
+    assert asana("secrets", "enrol", "asana").code == 0
+    stored = client("secretsmanager").get_secret_value(SecretId=documents().id(SOURCES))
+    assert stored["SecretString"] == "{}"
 
 
 def test_on_this_machine_it_is_opened_by_its_user(asana: Cli, inbox: Inbox) -> None:

@@ -40,6 +40,9 @@ def client_error(code: str, message: str = "no", status: int = 400) -> ClientErr
         (boto.ProfileNotFound(profile="ops"), "choose one of `aws configure list-profiles`"),
         (boto.NoRegionError(), "name one with --region or AWS_REGION"),
         (boto.UnauthorizedSSOTokenError(), LOG_IN),
+        (boto.LoginRefreshRequired(), LOG_IN),
+        (boto.LoginTokenLoadError(error_msg="none"), LOG_IN),
+        (boto.MissingDependencyException(msg="awscrt"), "pip install 'botocore[crt]'"),
         (boto.TokenRetrievalError(provider="sso", error_msg="expired"), LOG_IN),
         (
             boto.EndpointConnectionError(endpoint_url="http://x"),

@@ -1,5 +1,7 @@
 """`webhookctl init`: the project that it writes."""
 
+import io
+import json
 import shlex
 import shutil
 import tomllib
@@ -57,6 +59,92 @@ def test_this_repository_s_app_is_the_same_one() -> None:
         assert (TEMPLATE / "project" / name).read_text() == (CLONE / name).read_text()
 
 
+@pytest.mark.parametrize(
+    ("directory", "stack"),
+    [
+        ("shop", "WebhookInbox-shop"),
+        ("my_shop.eu", "WebhookInbox-my-shop-eu"),
+        ("x" * 70, "WebhookInbox-" + "x" * 60),
+        ("…", "WebhookInbox-project"),
+    ],
+)
+def test_two_projects_of_one_account_have_stacks_of_their_own(
+    cli: Cli, elsewhere: Path, directory: str, stack: str
+) -> None:
+    """A second project with the stack name of the first one would replace its handlers."""
+    cli("init", directory)
+    assert json.loads((elsewhere / directory / "cdk.json").read_text())["context"]["stack"] == stack
+    assert f"--stack {stack}-dev " in (elsewhere / directory / "README.md").read_text()
+
+
+class Terminal(io.StringIO):
+    """A standard input that a user types."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def alarms(project: Path) -> object:
+    return tomllib.loads((project / "functions" / "inbox.toml").read_text()).get("alarms")
+
+
+@pytest.mark.parametrize(
+    ("given", "notify"),
+    [
+        ("mailto:team@acme.com", ["mailto:team@acme.com"]),
+        ("team@acme.com", ["mailto:team@acme.com"]),
+        ("https://pager.acme.com/x", ["https://pager.acme.com/x"]),
+        ('mailto:"a"@acme.com', ['mailto:"a"@acme.com']),
+        ("mailto:ü@acme.com", ["mailto:ü@acme.com"]),
+        ("none", []),
+    ],
+)
+def test_alarms_reach_the_given_address(
+    cli: Cli, elsewhere: Path, given: str, notify: list[str]
+) -> None:
+    for directory, arguments, typed in (
+        ("option", ["--alarms", given], ""),
+        ("typed", [], f"{given}\n"),
+    ):
+        shown = cli("init", directory, *arguments, stdin=Terminal(typed))
+        assert shown.code == 0
+        assert "No address" not in shown.err
+        assert alarms(elsewhere / directory) == {"notify": notify}
+
+
+@pytest.mark.parametrize("given", ["acme.com", "http://acme.com", "mailto:acme", "", "a@b\x07.io"])
+def test_an_address_of_alarms_that_aws_does_not_take_is_refused(
+    cli: Cli, elsewhere: Path, given: str
+) -> None:
+    shown = cli("init", "demo", "--alarms", given)
+    assert shown.code == 2
+    assert not (elsewhere / "demo").exists()
+
+
+def test_a_mistyped_address_is_asked_for_again(cli: Cli, elsewhere: Path) -> None:
+    shown = cli("init", "demo", stdin=Terminal("acme\nteam@acme.com\n"))
+    assert "'acme' is not an address: give mailto:… or https://…, or none" in shown.err
+    assert alarms(elsewhere / "demo") == {"notify": ["mailto:team@acme.com"]}
+
+
+@pytest.mark.parametrize("stdin", [io.StringIO(), Terminal("\n")])
+def test_without_an_answer_the_table_is_a_comment_and_the_command_says_so(
+    cli: Cli, elsewhere: Path, stdin: io.StringIO
+) -> None:
+    shown = cli("init", "demo", stdin=stdin)
+    assert shown.code == 0
+    assert shown.err.endswith("before you deploy, set one in functions/inbox.toml.\n")
+    text = (elsewhere / "demo" / "functions" / "inbox.toml").read_text()
+    assert "\n# [alarms]\n# notify = [" in text
+    assert alarms(elsewhere / "demo") is None
+
+
+def test_json_is_never_interrupted_by_a_question(cli: Cli, elsewhere: Path) -> None:
+    shown = cli("init", "demo", "--json", stdin=Terminal("team@acme.com\n"))
+    assert shown.data["files"] == 15
+    assert alarms(elsewhere / "demo") is None
+
+
 @pytest.mark.parametrize("taken", ["README.md", "functions/inbox.toml"])
 def test_nothing_is_overwritten(cli: Cli, elsewhere: Path, taken: str) -> None:
     file = elsewhere / "demo" / taken
@@ -109,7 +197,8 @@ def test_a_service_on_this_machine_needs_an_address_before_a_deployment(
 ) -> None:
     shown = cli("init", "demo", "--forward", "http://localhost:3000/in")
     assert "before you deploy, set the service's address in functions/inbox.toml" in shown.err
-    assert cli("init", "other", "--forward", "https://app.acme.com/in").err == ""
+    arguments = ("--forward", "https://app.acme.com/in", "--alarms", "none")
+    assert cli("init", "other", *arguments).err == ""
 
 
 @pytest.mark.parametrize(

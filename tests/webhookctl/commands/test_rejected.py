@@ -10,11 +10,12 @@ from moto import mock_aws
 
 from tests.contract.resources import create_bucket
 from tests.unit.support.world import SECRET
-from tests.webhookctl.commands.stage import MANIFEST, PREFIX, Cli, Inbox, client
+from tests.webhookctl.commands.stage import MANIFEST, PREFIX, Cli, Inbox, client, documents
 from webhook_inbox.adapters.aws.s3 import S3Blobs
 from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.domain.manifest import SourceSpec
 from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.secret_document import SOURCES
 from webhook_inbox.domain.secrets import TOKEN_KEY
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
@@ -42,11 +43,10 @@ def inbox() -> Iterator[Inbox]:
 
 def set_secret(name: str, value: str) -> None:
     """Sets a secret as `secrets set` does, today and for the command line."""
-    vault = client("secretsmanager")
-    try:
-        vault.put_secret_value(SecretId=PREFIX + name, SecretString=value)
-    except vault.exceptions.ResourceNotFoundException:
-        vault.create_secret(Name=PREFIX + name, SecretString=value)
+    if name == TOKEN_KEY:
+        client("secretsmanager").create_secret(Name=PREFIX + name, SecretString=value)
+    else:
+        documents().set(SOURCES, name, value)
 
 
 def reject(inbox: Inbox, event_id: str = "evt-1", **parts: Any) -> Receipt:

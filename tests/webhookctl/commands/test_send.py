@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.support.world import SECRET
-from tests.webhookctl.commands.stage import PREFIX, Cli, Inbox, client, serving
+from tests.webhookctl.commands.stage import Cli, Inbox, documents, serving
+from webhook_inbox.domain.secret_document import SOURCES
 from webhookctl.local.dev_secrets import FILE, SIGNING
 
 pytestmark = pytest.mark.usefixtures("checkout", "served")
@@ -15,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("checkout", "served")
 @pytest.fixture(autouse=True)
 def _secrets(inbox: Inbox) -> None:
     for name in ("acme", "github", "stripe", "hashed"):
-        client("secretsmanager").create_secret(Name=PREFIX + name, SecretString=SECRET)
+        documents().set(SOURCES, name, SECRET)
 
 
 def sample(name: str, **content: object) -> str:
@@ -172,9 +173,7 @@ def test_a_known_id_with_other_content_is_a_conflict(cli: Cli, order: str) -> No
 def test_a_secret_may_come_from_the_command_a_variable_or_standard_input(
     cli: Cli, order: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client("secretsmanager").delete_secret(
-        SecretId=PREFIX + "acme", ForceDeleteWithoutRecovery=True
-    )
+    documents().remove(SOURCES, "acme")
     monkeypatch.setenv("ACME_SECRET", SECRET)
     shown = cli("send", order, "--source", "acme", "--secret", SECRET)
     assert shown.code == 0
@@ -204,9 +203,7 @@ def test_a_wrong_secret_is_refused_and_an_error(cli: Cli, order: str) -> None:
 
 
 def test_a_secret_that_is_not_set_says_how_to_set_it(cli: Cli, order: str) -> None:
-    client("secretsmanager").delete_secret(
-        SecretId=PREFIX + "acme", ForceDeleteWithoutRecovery=True
-    )
+    documents().remove(SOURCES, "acme")
     shown = cli("send", order, "--source", "acme")
     assert shown.err == (
         "webhookctl: the secret acme is not set: run `webhookctl secrets set acme`\n"

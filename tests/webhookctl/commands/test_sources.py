@@ -17,9 +17,10 @@ from tests.webhookctl.commands.provider_apis import (
     answering,
     stamp,
 )
-from tests.webhookctl.commands.stage import MANIFEST, PREFIX, Cli, Inbox, Result, client
+from tests.webhookctl.commands.stage import MANIFEST, Cli, Inbox, Result, documents
 from webhook_inbox.domain.manifest import SourceSpec
 from webhook_inbox.domain.model import EventStatus, StoredEvent
+from webhook_inbox.domain.secret_document import TOOLS
 
 HOOK = "octo/app/7"
 
@@ -29,7 +30,7 @@ def inbox() -> Iterator[Inbox]:
     """An inbox in memory, its secrets in moto."""
     with mock_aws():
         for name in ("github-api", "stripe-api"):
-            client("secretsmanager").create_secret(Name=PREFIX + name, SecretString=TOKEN)
+            documents().set(TOOLS, name, TOKEN)
         yield Inbox()
 
 
@@ -431,9 +432,7 @@ def test_a_token_is_sent_over_https_alone(cli: Cli, inbox: Inbox, address: str) 
 
 
 def test_a_token_that_is_not_set_names_the_command_that_sets_it(cli: Cli, hub: GitHub) -> None:
-    client("secretsmanager").delete_secret(
-        SecretId=f"{PREFIX}github-api", ForceDeleteWithoutRecovery=True
-    )
+    documents().remove(TOOLS, "github-api")
     shown = run(cli, hub)
     assert shown.code == 1
     assert "secrets set github-api --create`" in shown.err
@@ -447,7 +446,7 @@ def test_a_token_that_is_not_set_names_the_command_that_sets_it(cli: Cli, hub: G
 
 @pytest.mark.parametrize("value", ["two words", "line\nbreak", "tökén"])
 def test_a_secret_that_is_no_token_is_not_sent(cli: Cli, hub: GitHub, value: str) -> None:
-    client("secretsmanager").put_secret_value(SecretId=f"{PREFIX}github-api", SecretString=value)
+    documents().set(TOOLS, "github-api", value)
 
     shown = run(cli, hub)
 
@@ -458,7 +457,7 @@ def test_a_secret_that_is_no_token_is_not_sent(cli: Cli, hub: GitHub, value: str
 
 
 def test_another_secret_can_hold_the_token(cli: Cli, hub: GitHub) -> None:
-    client("secretsmanager").put_secret_value(SecretId=f"{PREFIX}github-api", SecretString="old")
+    documents().set(TOOLS, "github-api", "old")
 
     assert missing(cli, hub, "--token", "stripe-api") == []
 

@@ -24,7 +24,8 @@ OUTPUTS = {
     "BucketName": "bodies",
     "QueueUrls": json.dumps({"default": "https://sqs/work"}),
     "DlqUrls": json.dumps({"default": "https://sqs/dead"}),
-    "SecretPrefix": "webhook-inbox/dev/",
+    "SecretPrefix": "webhook-inbox/Inbox/",
+    "GeneratedKeys": json.dumps({"inbox/token-key": "arn:of:the:key"}),
     "IngestFunctionName": "ingest",
     "ReplayFunctionName": "replay",
     "WebhookUrlStripe": "https://abc.execute-api.eu-west-1.amazonaws.com/webhooks/stripe",
@@ -96,7 +97,7 @@ def test_a_stacks_outputs_become_a_target(aws: Clients) -> None:
     target = connect(Selection(stack="Inbox"))
     assert (target.name, target.local, target.stage) == ("Inbox", False, "dev")
     assert (target.table_name, target.bucket_name) == ("ledger", "bodies")
-    assert (target.secret_prefix, target.replay_function) == ("webhook-inbox/dev/", "replay")
+    assert (target.secret_prefix, target.replay_function) == ("webhook-inbox/Inbox/", "replay")
     assert target.urls == {
         "stripe": OUTPUTS["WebhookUrlStripe"],
         "stripe-eu": OUTPUTS["WebhookUrlStripeEu"],
@@ -127,6 +128,18 @@ def test_aws_region_is_used_which_botocore_does_not_know(
     monkeypatch.setenv("AWS_REGION", "eu-north-1")
     connect(Selection(stack="Inbox"))
     assert aws.made[0][1]["region_name"] == "eu-north-1"
+
+
+def test_aws_profile_precedes_the_other_variable_as_with_the_cdk_command_line(
+    aws: Clients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "ops")
+    monkeypatch.setenv("AWS_DEFAULT_PROFILE", "other")
+    connect(Selection(stack="Inbox"))
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    connect(Selection(stack="Inbox"))
+    # Keys in the environment precede a profile that no option names.
+    assert aws.sessions == [{"profile": None}, {"profile": "ops"}]
 
 
 def test_an_invocation_is_waited_for_and_never_repeated(aws: Clients) -> None:

@@ -8,9 +8,11 @@ from tests.unit.providers.cases import NAMES, NOW, provider_of, sample_of
 from webhook_inbox.domain.manifest import DestinationSpec, Manifest, SourceSpec
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Verified
+from webhook_inbox.domain.secret_document import HANDLERS, SOURCES
 from webhookctl.errors import CommandError
 from webhookctl.local.dev_secrets import FILE, choose, fake, signing_key, store, stored
 from webhookctl.local.processes.ministack import Ministack
+from webhookctl.secret_documents import SecretDocuments
 
 MANIFEST = Manifest(
     sources={
@@ -102,21 +104,17 @@ def test_a_damaged_file_is_replaced(tmp_path: Path) -> None:
     assert choose(MANIFEST, {}, tmp_path) == values
 
 
-def test_values_are_stored_whether_or_not_the_secret_exists(ministack: Ministack) -> None:
-    vault = ministack.client("secretsmanager")
-    vault.create_secret(Name="box/there")
+def test_values_are_stored_in_the_documents_of_their_readers(ministack: Ministack) -> None:
+    documents = SecretDocuments(ministack.client("secretsmanager"), "box/")
+    assert stored(documents) == {}
     for value in ("one", "two"):
-        store({"there": value, "absent": value}, prefix="box/", vault=vault)
-        for name in ("there", "absent"):
-            assert vault.get_secret_value(SecretId=f"box/{name}")["SecretString"] == value
+        store({"github": value, "openai": value}, MANIFEST, documents)
+        assert documents.read(SOURCES) == {"github": (value,)}
+        assert documents.read(HANDLERS) == {"openai": (value,)}
 
+    documents.set(SOURCES, "github", "three")
 
-def test_a_secret_without_a_value_is_not_stored(ministack: Ministack) -> None:
-    vault = ministack.client("secretsmanager")
-    vault.create_secret(Name="cup/empty")
-    vault.create_secret(Name="cup/set", SecretString="one")
-    names = ("absent", "empty", "set")
-    assert stored(names, prefix="cup/", vault=vault) == {"set": "one"}
+    assert stored(documents) == {"github": "three", "openai": "two"}
 
 
 def test_the_fake_of_a_source_that_was_removed_is_there_when_it_returns(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from webhookctl.local.http.server import Front
 from webhookctl.local.ports import accepts, free_port
 from webhookctl.local.processes.ministack import client
 from webhookctl.local.processes.process_group import members
+from webhookctl.secret_documents import SecretDocuments
 
 READY = "Press Ctrl-C to stop."
 REPLACED = "whsec_" + "QUJD" * 8
@@ -268,7 +269,8 @@ def _vault(session: Session, *names: str) -> dict[str, str]:
     running = state.read(session.root / ".local")
     assert running is not None
     vault = client("secretsmanager", endpoint=running.endpoint, credentials=running.credentials)
-    return dev_secrets.stored(names, prefix=running.outputs["SecretPrefix"], vault=vault)
+    found = dev_secrets.stored(SecretDocuments(vault, running.outputs["SecretPrefix"]))
+    return {name: found[name] for name in names}
 
 
 def test_secrets_survive_a_deployment_and_a_session_that_was_killed(

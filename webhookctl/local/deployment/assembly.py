@@ -46,19 +46,19 @@ class Assembly:
     @classmethod
     def read(cls, directory: Path) -> Self:
         """Reads an assembly; raises CommandError unless it has exactly one stack."""
-        artifacts = _artifacts(directory)
-        stacks = {n: a for n, a in artifacts.items() if a["type"] == "aws:cloudformation:stack"}
+        listed = artifacts(directory)
+        stacks = {n: a for n, a in listed.items() if a["type"] == "aws:cloudformation:stack"}
         if len(stacks) != 1:
             raise CommandError(f"{directory} has {len(stacks)} stacks, expected one: check app.py")
         ((name, stack),) = stacks.items()
         properties = stack["properties"]
         template = directory / properties["templateFile"]
-        assets = tuple(_assets(directory, stack, artifacts))
+        files = tuple(assets(directory, stack, listed))
         return cls(
             stack_name=properties.get("stackName", name),
             template_path=template,
-            template_key=_template_key(template, assets),
-            assets=assets,
+            template_key=_template_key(template, files),
+            assets=files,
         )
 
     def template(self) -> dict[str, Any]:
@@ -86,22 +86,24 @@ def archive(directory: Path) -> bytes:
     return buffer.getvalue()
 
 
-def _artifacts(directory: Path) -> dict[str, dict[str, Any]]:
+def artifacts(directory: Path) -> dict[str, dict[str, Any]]:
+    """Returns the artifacts of an assembly by name; raises CommandError without one."""
     try:
         manifest = json.loads((directory / "manifest.json").read_text())
     except (OSError, ValueError) as error:
         raise CommandError(
             f"{directory} is not a cloud assembly: run `python app.py` with CDK_OUTDIR set"
         ) from error
-    artifacts: dict[str, dict[str, Any]] = manifest["artifacts"]
-    return artifacts
+    listed: dict[str, dict[str, Any]] = manifest["artifacts"]
+    return listed
 
 
-def _assets(
-    directory: Path, stack: Mapping[str, Any], artifacts: Mapping[str, Mapping[str, Any]]
+def assets(
+    directory: Path, stack: Mapping[str, Any], listed: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[Asset]:
+    """Yields the assets of a stack's artifact."""
     for name in stack.get("dependencies", ()):
-        artifact = artifacts.get(name, {})
+        artifact = listed.get(name, {})
         if artifact.get("type") != "cdk:asset-manifest":
             continue
         listing = json.loads((directory / artifact["properties"]["file"]).read_text())

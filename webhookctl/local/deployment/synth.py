@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -83,21 +83,31 @@ def synthesize(project: Project) -> Assembly:
         return assembly
     directory = project.state / ASSEMBLY
     inputs = _digest(project)
-    require_node()
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
-    _run(project, directory)
+    run_app(project.root, directory, {"stage": LOCAL, "functions": str(project.functions)})
     assembly = Assembly.read(directory)
     (directory / STAMP).write_text(inputs)
     return assembly
 
 
-def _run(project: Project, directory: Path) -> None:
+def run_app(root: Path, directory: Path, context: Mapping[str, str]) -> None:
+    """Runs the `app.py` of a project, which writes its assembly to `directory`.
+
+    Args:
+        root: the project's directory.
+        directory: exists and is empty.
+        context: what `cdk -c` would pass.
+
+    Raises:
+        CommandError: with the app's last line, or after 300 s.
+    """
+    require_node()
     try:
         done = subprocess.run(  # noqa: S603 - our own interpreter and app
             [sys.executable, APP],
-            cwd=project.root,
-            env=_environment(project, directory),
+            cwd=root,
+            env=_environment(directory, context),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -111,10 +121,9 @@ def _run(project: Project, directory: Path) -> None:
         raise CommandError(f"{APP} did not synthesize: {said[-1]}")
 
 
-def _environment(project: Project, directory: Path) -> dict[str, str]:
+def _environment(directory: Path, context: Mapping[str, str]) -> dict[str, str]:
     """Returns the app's environment, without AWS settings: no lookups in an account."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-    context = {"stage": LOCAL, "functions": str(project.functions)}
     return {
         **own,
         "CDK_CONTEXT_JSON": json.dumps(context),

@@ -1,6 +1,6 @@
 """Translates botocore's errors to the library's."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol, TypeVar
 
 from botocore.exceptions import (
@@ -29,15 +29,22 @@ class Missing(InboxError):
     """The object does not exist; adapters return None."""
 
 
-# Codes for a missing object, by service; a missing table is a failure instead.
-_MISSING: Final = frozenset(
-    {
-        ("s3", "NoSuchKey"),
-        ("secretsmanager", "ResourceNotFoundException"),
-        # "marked for deletion"; GetSecretValue uses this code for nothing else.
-        ("secretsmanager", "InvalidRequestException"),
-    }
-)
+class MarkedForDeletion(Missing):
+    """A secret is deleted, and its name is taken until the recovery window ends."""
+
+
+class Exists(InboxError):
+    """The name or the version of a new object is taken."""
+
+
+# Codes by service; a missing table is a failure instead.
+_EXPECTED: Final[Mapping[tuple[str, str], type[InboxError]]] = {
+    ("s3", "NoSuchKey"): Missing,
+    ("secretsmanager", "ResourceNotFoundException"): Missing,
+    # Calls that read or write a value use this code for nothing else.
+    ("secretsmanager", "InvalidRequestException"): MarkedForDeletion,
+    ("secretsmanager", "ResourceExistsException"): Exists,
+}
 
 # botocore does not translate errors of lower layers while an S3 body is read.
 _BELOW: Final = (HTTPError, OSError)
@@ -80,8 +87,9 @@ def translated(service: str, operation: str, error: Exception) -> InboxError:
     if code == "ConditionalCheckFailedException":
         # The row is in DynamoDB's notation; the table decodes it.
         return ConditionFailed(error.response.get("Item"))
-    if (service, code) in _MISSING:
-        return Missing(f"{service} {operation}: {code}")
+    expected = _EXPECTED.get((service, code))
+    if expected is not None:
+        return expected(f"{service} {operation}: {code}")
     return Unavailable(service, operation, f"{code}: {fault.get('Message', '')}"[:300])
 
 

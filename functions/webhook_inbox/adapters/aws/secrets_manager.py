@@ -1,70 +1,169 @@
-"""Secrets in Secrets Manager."""
+"""Secrets in Secrets Manager: a document for each reader, and the keys that the stack generates."""
 
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from hashlib import sha256
 from typing import Any, Final
 
 from webhook_inbox.adapters.aws import errors
 from webhook_inbox.domain.errors import Unavailable
+from webhook_inbox.domain.secret_document import Secrets, parse, removed, replaced, write
 
-STAGES: Final = ("AWSCURRENT", "AWSPREVIOUS")
-# The current value of a revoked secret; Secrets Manager stores no empty one.
-REVOKED: Final = " "
+SERVICE: Final = "secretsmanager"
+# Each attempt fails only if another writer succeeds.
+ATTEMPTS: Final = 10
+DESCRIPTION: Final = "webhook-inbox: set its values with `webhookctl secrets set`"
+
+
+class SecretDocument:
+    """One document by its name; it need not exist.
+
+    Writers do not lock. The id of a new version is derived from the version that was read, and
+    Secrets Manager accepts each id once: of two writers that read the same version, the second one
+    fails, reads again and repeats its change.
+    """
+
+    def __init__(self, client: Any, name: str, *, call: errors.Caller = errors.once) -> None:
+        self.name = name
+        self._client = client
+        self._call = call
+
+    def read(self) -> Secrets:
+        """Returns the secrets; none where the document does not exist.
+
+        Raises:
+            MarkedForDeletion: it will be deleted.
+            Unavailable: it cannot be read, or is malformed.
+        """
+        return self._read()[0]
+
+    def create(self) -> None:
+        """Creates an empty document where there is none. Raises as `change`."""
+        if not self._read()[1]:
+            with suppress(errors.Exists):
+                self._write(write({}), "", 0)
+
+    def change(self, edit: Callable[[Secrets], Secrets]) -> tuple[Secrets, Secrets]:
+        """Replaces the secrets by what `edit` returns for them; returns those before and after.
+
+        `edit` may be called more than once. The document is created where it does not exist.
+
+        Raises:
+            ConfigurationError: it would be too large.
+            MarkedForDeletion: it will be deleted.
+            Unavailable: it cannot be read or written, or is malformed.
+        """
+        conflicts: Counter[str] = Counter()
+        for _ in range(ATTEMPTS):
+            before, version = self._read()
+            after = edit(before)
+            if after == before:
+                return before, after
+            try:
+                self._write(write(after), version, conflicts[version])
+            except errors.Exists:
+                conflicts[version] += 1
+            else:
+                return before, after
+        cause = f"other writers changed {self.name} meanwhile, {ATTEMPTS} times; repeat the change"
+        raise Unavailable(SERVICE, "PutSecretValue", cause)
+
+    def _read(self) -> tuple[Secrets, str]:
+        """Returns the secrets and the id of their version, "" without one."""
+        try:
+            answer = self._call(
+                SERVICE,
+                "GetSecretValue",
+                lambda: self._client.get_secret_value(
+                    SecretId=self.name, VersionStage="AWSCURRENT"
+                ),
+            )
+        except errors.MarkedForDeletion:
+            raise
+        except errors.Missing:
+            return {}, ""
+        try:
+            return parse(text_of(answer)), str(answer.get("VersionId", ""))
+        except ValueError as error:
+            # Not chained: an original error may contain the secret's bytes.
+            cause = f"the secret {self.name} {error}"
+            raise Unavailable(SERVICE, "GetSecretValue", cause) from None
+
+    def _write(self, text: str, version: str, conflicts: int) -> None:
+        if not version and not conflicts:
+            operation, attempt = (
+                "CreateSecret",
+                partial(self._client.create_secret, Name=self.name, Description=DESCRIPTION),
+            )
+        else:
+            # A second attempt from the same version: its successor is no longer the current one.
+            token = sha256(f"{version}\0{conflicts}".encode()).hexdigest()
+            operation, attempt = (
+                "PutSecretValue",
+                partial(
+                    self._client.put_secret_value, SecretId=self.name, ClientRequestToken=token
+                ),
+            )
+        self._call(SERVICE, operation, lambda: attempt(SecretString=text))
 
 
 class SecretsManagerStore:
-    """The ports `SecretStore` and `Vault`; `prefix` is that of a stage, "webhook-inbox/dev/"."""
+    """The ports `SecretStore` and `Vault`.
 
-    def __init__(self, client: Any, prefix: str, *, call: errors.Caller = errors.once) -> None:
+    Args:
+        client: the client of Secrets Manager.
+        document: the name of the reader's document.
+        keys: the ARNs of the generated keys by name.
+        call: makes the calls.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        document: str,
+        *,
+        keys: Mapping[str, str],
+        call: errors.Caller = errors.once,
+    ) -> None:
+        self._document = SecretDocument(client, document, call=call)
         self._client = client
-        self._prefix = prefix
+        self._keys = keys
         self._call = call
 
-    def fetch(self, name: str) -> tuple[str, ...]:
-        """See the port. A blank value is ignored; anyone could sign with it."""
-        current = self._value(name, STAGES[0])
-        if current is None or not current.strip():
+    def fetch(self) -> Secrets:
+        """See the port."""
+        try:
+            return self._document.read()
+        except errors.MarkedForDeletion:
+            return {}
+
+    def generated(self, name: str) -> tuple[str, ...]:
+        """See the port."""
+        if name not in self._keys:
             return ()
-        previous = self._value(name, STAGES[1])
-        rotated = previous is not None and previous.strip() and previous != current
-        return (current, previous) if previous and rotated else (current,)
+        values = (self._version(self._keys[name], stage) for stage in ("AWSCURRENT", "AWSPREVIOUS"))
+        return tuple(dict.fromkeys(filter(str.strip, values)))
+
+    def _version(self, arn: str, stage: str) -> str:
+        get = partial(self._client.get_secret_value, SecretId=arn, VersionStage=stage)
+        try:
+            return str(self._call(SERVICE, "GetSecretValue", get).get("SecretString") or "")
+        except errors.Missing:
+            return ""
 
     def replace(self, name: str, value: str) -> None:
         """See the port."""
-        # In this order, so that no crash leaves an earlier value live beside the new one.
-        self.revoke(name)
-        self._put(name, value)
+        self._document.change(lambda secrets: replaced(secrets, name, value))
 
     def revoke(self, name: str) -> None:
         """See the port."""
-        self._put(name, REVOKED)
-
-    def _put(self, name: str, value: str) -> None:
-        self._call(
-            "secretsmanager",
-            "PutSecretValue",
-            lambda: self._client.put_secret_value(SecretId=self._prefix + name, SecretString=value),
-        )
-
-    def _value(self, name: str, stage: str) -> str | None:
-        try:
-            answer = self._call(
-                "secretsmanager",
-                "GetSecretValue",
-                lambda: self._client.get_secret_value(
-                    SecretId=self._prefix + name, VersionStage=stage
-                ),
-            )
-        except errors.Missing:
-            return None
-        return _text(answer)
+        self._document.change(lambda secrets: removed(secrets, name))
 
 
-def _text(answer: dict[str, Any]) -> str:
-    text: str | None = answer.get("SecretString")
-    if text is not None:
-        return text
-    try:
-        return bytes(answer.get("SecretBinary", b"")).decode()
-    except UnicodeDecodeError:
-        # Not chained, since the original error contains the secret's bytes.
-        cause = "SecretBinary is not UTF-8; store the secret as text"
-        raise Unavailable("secretsmanager", "GetSecretValue", cause) from None
+def text_of(answer: Mapping[str, Any]) -> str:
+    """Returns a version's text; raises ValueError for a binary one."""
+    if answer.get("SecretBinary"):
+        raise ValueError("is binary (SecretBinary); store it as text")
+    return str(answer.get("SecretString") or "")

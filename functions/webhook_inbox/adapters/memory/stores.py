@@ -6,6 +6,8 @@ from typing import Final
 from webhook_inbox.adapters.memory.faults import Faults, FaultyCall, no_faults
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.quotas import text_size
+from webhook_inbox.domain.secret_document import Secrets, removed, replaced, rotated
+from webhook_inbox.domain.secrets import GENERATED
 
 # https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html
 KEY_BYTES: Final = 1024
@@ -43,31 +45,36 @@ class MemorySecrets:
         self, values: Mapping[str, tuple[str, ...]] | None = None, *, faults: Faults = no_faults
     ) -> None:
         self.faults = faults
-        self._values = dict(values or {})
+        self._values: Secrets = dict(values or {})
 
-    def fetch(self, name: str) -> tuple[str, ...]:
+    def fetch(self) -> Secrets:
         """See the port."""
         with FaultyCall(self.faults, "secretsmanager", "GetSecretValue"):
-            current, *previous = self._values.get(name) or ("",)
-            # A value that was set twice counts once; a blank one is ignored, or revokes.
-            live = (current, *filter(str.strip, previous)) if current.strip() else ()
-            return tuple(dict.fromkeys(live))
+            return {name: self.live(name) for name in self._values if name not in GENERATED}
+
+    def generated(self, name: str) -> tuple[str, ...]:
+        """See the port."""
+        with FaultyCall(self.faults, "secretsmanager", "GetSecretValue"):
+            return self.live(name) if name in GENERATED else ()
 
     def replace(self, name: str, value: str) -> None:
         """See the port."""
-        self.revoke(name)
         with FaultyCall(self.faults, "secretsmanager", "PutSecretValue"):
-            self.rotate(name, value)
+            self._values = replaced(self._values, name, value)
 
     def revoke(self, name: str) -> None:
         """See the port."""
         with FaultyCall(self.faults, "secretsmanager", "PutSecretValue"):
-            self.rotate(name, "")
+            self.remove(name)
+
+    def live(self, name: str) -> tuple[str, ...]:
+        """Returns the live values of one secret."""
+        return tuple(filter(str.strip, self._values.get(name, ())))
 
     def rotate(self, name: str, value: str) -> None:
         """Sets the current value; the old one becomes the previous."""
-        self._values[name] = (value, *self._values.get(name, ())[:1])
+        self._values = rotated(self._values, name, value)
 
     def remove(self, name: str) -> None:
         """Removes the secret."""
-        self._values.pop(name, None)
+        self._values = removed(self._values, name)

@@ -88,6 +88,11 @@ def test_what_is_not_there_is_missing(service: str, code: str) -> None:
     assert isinstance(failing(refusal(code), service=service), errors.Missing)
 
 
+def test_a_taken_name_or_version_is_told_apart() -> None:
+    taken = failing(refusal("ResourceExistsException"), service="secretsmanager")
+    assert isinstance(taken, errors.Exists)
+
+
 @pytest.mark.parametrize(
     ("service", "code"),
     [("dynamodb", "ResourceNotFoundException"), ("s3", "NoSuchBucket"), ("s3", "AccessDenied")],

@@ -13,6 +13,7 @@ from webhook_inbox.adapters.memory import (
     SeededRandomness,
 )
 from webhook_inbox.domain.errors import HandlerTimedOut, Unavailable
+from webhook_inbox.domain.secrets import TOKEN_KEY
 
 
 def test_a_clock_stands_until_it_is_advanced() -> None:
@@ -81,13 +82,15 @@ def test_blobs_fail_before_or_after_their_effect() -> None:
 
 
 def test_secrets_begin_with_what_they_are_given_and_fail_when_told() -> None:
-    secrets = MemorySecrets({"stripe": ("a", "b")})
-    assert secrets.fetch("stripe") == ("a", "b")
+    secrets = MemorySecrets({"stripe": ("a", "b"), TOKEN_KEY: ("key",)})
+    assert secrets.fetch() == {"stripe": ("a", "b")}
+    assert secrets.generated(TOKEN_KEY) == ("key",)
 
     secrets.faults = lambda service, operation: Fault.BEFORE
 
-    with pytest.raises(Unavailable, match="secretsmanager GetSecretValue"):
-        secrets.fetch("stripe")
+    for read in (secrets.fetch, lambda: secrets.generated(TOKEN_KEY)):
+        with pytest.raises(Unavailable, match="secretsmanager GetSecretValue"):
+            read()
 
 
 def test_a_rotation_keeps_one_previous_value() -> None:
@@ -95,7 +98,7 @@ def test_a_rotation_keeps_one_previous_value() -> None:
     for value in ("a", "b", "c"):
         secrets.rotate("stripe", value)
 
-    assert secrets.fetch("stripe") == ("c", "b")
+    assert secrets.live("stripe") == ("c", "b")
 
     secrets.remove("stripe")
-    assert secrets.fetch("stripe") == ()
+    assert secrets.live("stripe") == ()

@@ -239,6 +239,6 @@ def test_a_token_does_not_show_where_it_is_looked_at() -> None:
 def test_the_key_is_in_no_row() -> None:
     labour = Labour()
     labour.begin()
-    (key,) = labour.world.vault.fetch(COMPLETION_KEY)
+    (key,) = labour.world.vault.live(COMPLETION_KEY)
     assert key not in everything(labour)
     assert labour.world.run().status is Status.DEFERRED

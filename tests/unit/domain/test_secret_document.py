@@ -1,0 +1,83 @@
+"""The document of one reader's secrets."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook_inbox.domain.errors import ConfigurationError
+from webhook_inbox.domain.secret_document import (
+    LIMIT,
+    Secrets,
+    parse,
+    removed,
+    replaced,
+    rotated,
+    write,
+)
+
+VALUES = st.text().filter(str.strip)
+DOCUMENTS = st.dictionaries(
+    st.text(), st.lists(VALUES, min_size=1, max_size=2, unique=True).map(tuple)
+)
+
+
+@given(DOCUMENTS)
+def test_what_is_written_is_read(secrets: Secrets) -> None:
+    assert parse(write(secrets)) == secrets
+
+
+def test_a_value_is_a_text_as_the_console_writes_it_and_two_are_a_list() -> None:
+    written = write({"stripe": ("a",), "github": ("new", "previous")})
+    assert json.loads(written) == {"stripe": "a", "github": ["new", "previous"]}
+
+
+@pytest.mark.parametrize("text", ["", " ", "{}", '{"a": ""}', '{"a": " "}', '{"a": []}'])
+def test_a_blank_value_is_none(text: str) -> None:
+    assert parse(text) == {}
+
+
+def test_a_blank_value_beside_another_is_left_out_and_an_equal_one_counts_once() -> None:
+    assert parse('{"a": ["new", " "], "b": ["same", "same"]}') == {"a": ("new",), "b": ("same",)}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["hush", "{'a': 'hush'}", '["hush"]', '"hush"', '{"a": ["hush", 7]}', '{"a": {"b": "hush"}}',
+     '{"a": null}', '{"a": 7}', '{"a": true}', '{"a": ["hush", "b", "c"]}', "[" * 100_000],
+)  # fmt: skip
+def test_anything_else_is_malformed_and_not_shown(text: str) -> None:
+    with pytest.raises(ValueError, match=r"is not|malformed") as refused:
+        parse(text)
+    assert "hush" not in str(refused.value)
+    assert refused.value.__cause__ is None
+    assert refused.value.__context__ is None or refused.value.__suppress_context__
+
+
+def test_a_rotation_keeps_one_previous_value_and_every_other_name() -> None:
+    secrets: Secrets = {"other": ("x",)}
+    for value in ("one", "two", "three"):
+        secrets = rotated(secrets, "it", value)
+    assert secrets == {"other": ("x",), "it": ("three", "two")}
+
+
+def test_the_same_value_again_ends_no_rotation() -> None:
+    secrets: Secrets = {"it": ("two", "one")}
+    assert rotated(secrets, "it", "two") is secrets
+    assert rotated(secrets, "it", "one") == {"it": ("one", "two")}
+
+
+def test_a_replacement_leaves_one_value_and_a_removal_none() -> None:
+    secrets: Secrets = {"it": ("two", "one"), "other": ("x",)}
+    assert replaced(secrets, "it", "three") == {"it": ("three",), "other": ("x",)}
+    assert replaced(secrets, "it", "two") == {"it": ("two",), "other": ("x",)}
+    assert removed(secrets, "it") == {"other": ("x",)}
+    assert removed(secrets, "absent") == secrets
+
+
+def test_a_document_that_secrets_manager_would_refuse_is_not_written() -> None:
+    fits = LIMIT - len('{"a": ""}')
+    assert len(write({"a": ("x" * fits,)})) == LIMIT
+    with pytest.raises(ConfigurationError, match=f"{LIMIT + 1} bytes, .* remove names"):
+        write({"a": ("x" * (fits + 1),)})

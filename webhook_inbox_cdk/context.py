@@ -1,0 +1,100 @@
+"""The context values of `cdk.json` and `cdk -c`; the command line passes each one as text."""
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+from constructs import Construct
+
+from webhook_inbox.domain.errors import ConfigurationError
+from webhook_inbox.domain.similar_names import did_you_mean
+
+KEYS: Final = frozenset(
+    {
+        "architecture",
+        "functions",
+        "local",
+        "max_concurrency",
+        "python",
+        "reserved_concurrency",
+        "stack",
+        "stage",
+        "vpc",
+    }
+)
+# An app's other context values may resemble ours a little.
+SIMILARITY: Final = 0.8
+TABLE: Final = '-c {}=\'{{"id": "vpc-…", …}}\''
+
+
+class Context:
+    """The context values that this package reads.
+
+    Raises:
+        ConfigurationError: a key is similar to one of ours, and probably meant as that; a method
+            raises it for a value of another kind than the method's.
+    """
+
+    def __init__(self, scope: Construct) -> None:
+        self._node = scope.node
+        for key in sorted(self._node.get_all_context().keys() - KEYS):
+            meant = did_you_mean(key, KEYS, similarity=SIMILARITY)
+            if meant:
+                raise ConfigurationError(f"context {key}: unknown key; {meant}")
+
+    def directory(self, key: str) -> Path | None:
+        """Returns a value as the path of an existing directory."""
+        value = self._value(key)
+        if value is None:
+            return None
+        if not isinstance(value, str) or not Path(value).is_dir():
+            _refuse(key, value, "is not a directory; give the one that has your inbox.toml")
+        return Path(value)
+
+    def text(self, key: str) -> str:
+        """Returns a value as text, "" if absent; JSON's 3.13 is the text "3.13"."""
+        value = self._value(key)
+        return "" if value is None else str(value)
+
+    def flag(self, key: str) -> bool:
+        """Returns whether a value is true; absent, it is not."""
+        value = self._value(key)
+        if value is None:
+            return False
+        text = str(value).lower()
+        if text not in {"true", "false"}:
+            _refuse(key, value, "is not true or false")
+        return text == "true"
+
+    def number(self, key: str) -> int | None:
+        """Returns a value as an integer."""
+        value = self._value(key)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not re.fullmatch(r"-?[0-9]+", str(value)):
+            _refuse(key, value, f"is not a whole number; write -c {key}=20")
+        return int(value)
+
+    def table(self, key: str) -> Mapping[str, Any] | None:
+        """Returns a value as an object, given as one or as JSON text."""
+        value = self._value(key)
+        if isinstance(value, str):
+            try:
+                value = json.loads(value)
+            except ValueError as error:
+                _refuse(key, value, f"is not JSON ({error}); write {TABLE.format(key)}")
+        if value is not None and not isinstance(value, Mapping):
+            _refuse(key, value, f"is not an object; write {TABLE.format(key)}")
+        return value
+
+    def _value(self, key: str) -> Any:
+        """Returns a value, None for an empty text."""
+        assert key in KEYS, key  # noqa: S101 - a key that is missing there is no near miss
+        value = self._node.try_get_context(key)
+        return (value.strip() or None) if isinstance(value, str) else value
+
+
+def _refuse(key: str, value: Any, why: str) -> NoReturn:
+    raise ConfigurationError(f"context {key}: {value!r} {why}")

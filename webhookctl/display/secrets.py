@@ -1,0 +1,79 @@
+"""The secrets of an inbox by name, without their values."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from webhook_inbox import providers
+from webhook_inbox.domain.errors import ConfigurationError
+from webhook_inbox.domain.manifest import Manifest, SourceSpec
+from webhook_inbox.domain.secret_document import HANDLERS, SOURCES, TOOLS, Secrets
+
+STATES: Final = ("not set", "one value", "two values")
+# What uses a secret that is in no destination.
+IN_HANDLERS: Final = "handlers"
+WEBHOOKCTL: Final = "webhookctl"
+
+
+@dataclass(frozen=True, slots=True)
+class NamedSecret:
+    """A secret's name, its document's reader, how many live values it has, and what uses it."""
+
+    name: str
+    reader: str
+    values: int
+    users: tuple[str, ...]
+
+    @property
+    def state(self) -> str:
+        """The number of live values in words."""
+        return STATES[self.values] if self.users else f"{STATES[self.values]}, unused"
+
+    @property
+    def missing(self) -> bool:
+        """Whether it is used and has no value."""
+        return bool(self.users) and not self.values
+
+
+def named_secrets(manifest: Manifest, stored: Mapping[str, Secrets]) -> list[NamedSecret]:
+    """Returns the secrets that are used or stored; `stored` is by reader."""
+    users: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+        SOURCES: _users_of_sources(manifest.sources.values()),
+        HANDLERS: {name: _users_of(name, manifest) for name in sorted(manifest.handler_secrets)},
+        TOOLS: dict.fromkeys(sorted(stored[TOOLS]), (WEBHOOKCTL,)),
+    }
+    return [
+        NamedSecret(name, reader, len(stored[reader].get(name, ())), users[reader].get(name, ()))
+        for reader in users
+        for name in dict.fromkeys((*users[reader], *sorted(stored[reader])))
+    ]
+
+
+def _users_of_sources(sources: Iterable[SourceSpec]) -> dict[str, tuple[str, ...]]:
+    users: dict[str, tuple[str, ...]] = {}
+    for source in sources:
+        if _needs_secret(source):
+            users[source.secret] = (*users.get(source.secret, ()), f"source {source.name}")
+    return users
+
+
+def _needs_secret(source: SourceSpec) -> bool:
+    try:
+        return providers.load(source).needs_secret
+    except ConfigurationError:
+        return True  # Deployed with a later version, which knows its provider.
+
+
+def _users_of(name: str, manifest: Manifest) -> tuple[str, ...]:
+    named = (spec.name for spec in manifest.destinations.values() if name in spec.secrets)
+    return tuple(f"destination {each}" for each in named) or (IN_HANDLERS,)
+
+
+def secret_object(secret: NamedSecret, document: str) -> dict[str, Any]:
+    """Returns a secret as JSON data."""
+    return {
+        "name": secret.name,
+        "document": document,
+        "values": secret.values,
+        "used_by": list(secret.users),
+    }

@@ -1,0 +1,1 @@
+"""The checks of `webhookctl preflight`: what an AWS account needs before a deployment."""

@@ -1,0 +1,67 @@
+"""Lambda's concurrent executions, which all functions of an account and region share."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from webhookctl.display.output import counted
+from webhookctl.preflight.plan import Plan, Template
+from webhookctl.preflight.result import Result
+
+# The reconciler and one replay.
+MAINTENANCE: Final = 2
+# Executions that a burst of deliveries needs; with fewer, API Gateway answers 5xx, and a provider
+# that does not retry, such as GitHub, loses the delivery.
+INGEST: Final = 3
+# https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html
+UNRESERVED: Final = 100
+LEAST_WORKERS: Final = 2  # of an event source mapping
+RAISE: Final = (
+    "`aws service-quotas request-service-quota-increase --service-code lambda"
+    " --quota-code L-B99A9384 --desired-value 1000`"
+)
+
+
+def judge(plan: Plan, deployed: Template, settings: Mapping[str, Any]) -> Iterator[Result]:
+    """Yields the results for the shared and for the reserved executions."""
+    limits = settings["AccountLimit"]
+    total = limits["ConcurrentExecutions"]
+    # The deployed stack's own reservations are already subtracted.
+    free = limits["UnreservedConcurrentExecutions"] + deployed.reserved
+    unreserved = free - plan.template.reserved
+    yield _shared(plan, total=total, unreserved=unreserved)
+    if plan.template.reserved:
+        yield _reserved(plan, free=free)
+
+
+def _shared(plan: Plan, *, total: int, unreserved: int) -> Result:
+    left = unreserved - plan.template.workers - MAINTENANCE
+    lanes = counted(plan.template.lanes, "lane")
+    figure = (
+        f"{plan.template.workers} workers of {lanes}, the reconciler and a replay leave {left} for"
+        " ingest"
+    )
+    lower = (
+        ", or lower `-c max_concurrency`"
+        if plan.template.workers > LEAST_WORKERS * plan.template.lanes
+        else ""
+    )
+    remedy = f"raise the quota: {RAISE}{lower}"
+    return Result.judged(
+        "lambda concurrency",
+        figure,
+        f"{total:,} in the account, {unreserved:,} unreserved",
+        failure=remedy if left < 1 else "",
+        warning=remedy if left < INGEST else "",
+    )
+
+
+def _reserved(plan: Plan, *, free: int) -> Result:
+    wanted, most = plan.template.reserved, max(0, free - UNRESERVED)
+    return Result.judged(
+        "lambda reservations",
+        f"{wanted} reserved by this stack",
+        f"{most} ({UNRESERVED} must stay unreserved)",
+        failure=""
+        if wanted <= most
+        else f"leave out `-c reserved_concurrency`, or raise the quota: {RAISE}",
+    )
