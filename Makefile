@@ -24,7 +24,7 @@ setup: .venv/.ready ## create .venv with all dependencies and webhookctl
 .venv-scanners/.ready: requirements/scanners.txt
 	$(PYTHON) -m venv --clear .venv-scanners
 	.venv-scanners/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
-		--no-deps --requirement requirements/scanners.txt
+		--no-compile --no-deps --requirement requirements/scanners.txt
 	@touch $@
 
 dev: setup ## run the inbox locally; pass options in ARGS, e.g. ARGS="--port 9000"
