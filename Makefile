@@ -4,7 +4,7 @@ BIN := .venv/bin
 
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
-.PHONY: help setup dev check check-types check-units test lane-of-parts lane-of-sessions test-whole test-local test-scanners test-parts simulate mutants fuzz storm proof wheel package lock clean
+.PHONY: help setup dev check check-types check-units test lane-of-parts lane-of-sessions test-whole test-local test-scanners test-parts simulate mutants fuzz storm rights proof wheel package lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -24,7 +24,7 @@ setup: .venv/.ready ## create .venv with all dependencies and webhookctl
 .venv-scanners/.ready: requirements/scanners.txt
 	$(PYTHON) -m venv --clear .venv-scanners
 	.venv-scanners/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
-		--no-deps --requirement requirements/scanners.txt
+		--no-compile --no-deps --requirement requirements/scanners.txt
 	@touch $@
 
 dev: setup ## run the inbox locally; pass options in ARGS, e.g. ARGS="--port 9000"
@@ -85,7 +85,10 @@ fuzz: setup ## check that 2,000 malformed deliveries of every provider are rejec
 storm: setup ## run handlers over HTTP against destinations that fail, stall and are killed; 5 minutes
 	$(BIN)/pytest tests/proof/test_storm.py --quiet
 
-proof: simulate mutants fuzz storm ## run simulate, mutants, fuzz and storm
+rights: setup ## remove each right of each function in turn, and expect that something breaks; 3 minutes
+	$(BIN)/pytest tests/proof/test_rights.py --quiet
+
+proof: simulate mutants fuzz storm rights ## run simulate, mutants, fuzz, storm and rights
 
 lock: ## regenerate the lock files under requirements/; needs uv
 	scripts/lock.sh

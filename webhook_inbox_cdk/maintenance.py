@@ -55,9 +55,6 @@ class MaintenanceFunction(InboxFunction):
             on=[resources.table],
         )
         self.allow("dynamodb:Query", on=[resources.ledger.index(BY_DUE)])
-        if resources.manifest.serial_lanes:
-            # Deletes the block of an ordering key once the run that caused it is settled.
-            self.allow("dynamodb:DeleteItem", on=[resources.table])
         self.allow("sqs:SendMessage", on=resources.work_queues)
         self.allow(
             "sqs:ChangeMessageVisibility",
@@ -85,6 +82,9 @@ class Reconciler(MaintenanceFunction):
         super().__init__(
             scope, construct_id, name="reconciler", resources=resources, memory=ONE_CPU
         )
+        if resources.manifest.serial_lanes:
+            # Takes the runs that it gives up out of the line of their ordering key.
+            self.allow("dynamodb:DeleteItem", on=[resources.table])
         # Lists events, to find those whose runs were not sent.
         self.allow("dynamodb:Query", on=[resources.ledger.index(BY_RECEIVED)])
         # Tells a backlog from a lost message by the queue's length and its oldest message.

@@ -20,6 +20,7 @@ from webhook_inbox_cdk.resources import Resources
 from webhook_inbox.adapters.environment import ProcessorEnvironment
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.secret_document import HANDLERS
+from webhook_inbox.handlers.ordering.declaration import LATEST
 
 TIMEOUT = VISIBILITY_TIMEOUT // 6
 # The least that SQS takes. In a new account all functions share 10 executions: two stages with one
@@ -109,6 +110,7 @@ class Processor(InboxFunction):
     def _grant(self, resources: Resources, lane: Lane) -> None:
         self.allow(
             "dynamodb:GetItem",
+            "dynamodb:PutItem",  # a wait for a completion, and what waits for its turn
             "dynamodb:Query",
             "dynamodb:UpdateItem",
             on=[resources.table],
@@ -122,11 +124,11 @@ class Processor(InboxFunction):
             on=[lane.work.queue_arn],
         )
         self.allow("s3:GetObject", on=[resources.bodies.objects], pattern=HASHED)
-        if any(h.order and h.lane == lane.name for h in resources.manifest.handlers.values()):
-            # The waiting runs of an ordering key.
-            self.allow("dynamodb:DeleteItem", "dynamodb:PutItem", on=[resources.table])
+        handlers = resources.manifest.handlers.values()
+        if any(h.order and h.order.kind != LATEST and h.lane == lane.name for h in handlers):
+            # The waiting runs of an ordering key; with `latest` none waits.
+            self.allow("dynamodb:DeleteItem", on=[resources.table])
         if resources.manifest.splits(lane.name):
-            self.allow("dynamodb:PutItem", on=[resources.table])
             self.allow("sqs:SendMessage", on=resources.work_queues)
             self.allow("s3:PutObject", on=[resources.bodies.objects], pattern=HASHED)
         # Without it S3 answers "access denied" for a missing body, which would be retried.

@@ -11,9 +11,8 @@ from webhook_inbox.domain.secret_document import prefix_of
 from webhook_inbox.domain.secrets import COMPLETION_KEY, TOKEN_KEY
 
 WAIVED: Final = {
-    "AwsSolutions-SMG4": "The provider chooses a source's secret, and tokens that were handed out"
-    " depend on a generated key: a schedule would reject genuine requests. `webhookctl secrets"
-    " set` keeps the previous value valid.",
+    "AwsSolutions-SMG4": "Tokens that were handed out depend on the key: a rotation by schedule"
+    " would reject genuine completions.",
     "CKV_AWS_149": "Secrets Manager encrypts with its own key; no other account reads the secret.",
 }
 

@@ -126,7 +126,7 @@ def test_processors_alone_read_the_key_that_completion_tokens_are_made_with(dev:
 def test_processor_reaches_its_own_lane_and_the_handlers_secrets_only(dev: Template) -> None:
     assert rights(dev, "processor") == {
         "logs": LOGS,
-        "table": ROWS,
+        "table": {*ROWS, "dynamodb:PutItem"},
         "work": {*DEAD, "sqs:GetQueueAttributes", "sqs:SendMessage"},
         "bucket": {"s3:ListBucket"},
         "bucket/bodies/*": {"s3:GetObject"},
@@ -142,7 +142,6 @@ def test_the_processor_that_splits_batches_takes_items_in_for_every_lane(
     splitting = synthesize(functions=write_functions(tmp_path, inbox=INBOX + batches))
     assert rights(splitting, "processor") == {
         **rights(dev, "processor"),
-        "table": {*ROWS, "dynamodb:PutItem"},
         "slow work": {"sqs:SendMessage"},
         "bucket/bodies/*": {"s3:GetObject", "s3:PutObject"},
     }
