@@ -193,7 +193,7 @@ def test_calls_that_all_take_long_still_end_in_time(
     """None fails; there is just no time left for the last one."""
     inbox = start(account, hurried=True)
     for operation in ("GetSecretValue", "PutItem", "SendMessageBatch"):
-        faults.rewrite(operation, lambda _: time.sleep(0.6))
+        faults.rewrite(operation, lambda _: time.sleep(0.9))
 
     asks_again_in_time(inbox.deliver("lab.fine"))
 

@@ -60,7 +60,7 @@ def test_the_template_has_the_manifest_for_the_command_line(dev: Template) -> No
 def test_what_the_docs_import_makes_a_template_of_its_own(prod: Template) -> None:
     """`cdk import` sends these resources alone, each with what keeps it."""
     page = (Path(__file__).parents[2] / "docs" / "deploy.md").read_text()
-    mapping = json.loads(page.partition("```json\n")[2].partition("```")[0])
+    mapping = json.loads(page.partition("`kept.json` maps")[2].split("```")[1].removeprefix("json"))
     assert {name: list(keys) for name, keys in mapping.items()} == {
         "InboxLedgerTable21E94605": ["TableName"],
         "InboxBodiesBucket7F744A95": ["BucketName"],

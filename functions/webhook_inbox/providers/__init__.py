@@ -14,7 +14,6 @@ from typing import Final
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import SourceSpec
 from webhook_inbox.domain.provider import Provider
-from webhook_inbox.domain.similar_names import did_you_mean
 
 GENERIC: Final = "generic_"
 # Provider names to module names: `aws-sns` to `aws_sns`, `hmac` to `generic_hmac`.
@@ -65,4 +64,7 @@ def _provider(spec: SourceSpec) -> Provider:
 
 
 def _remedy(word: str, known: Iterable[str], *, otherwise: str) -> str:
+    # A cold start of ingest needs no suggestion.
+    from webhook_inbox.domain.similar_names import did_you_mean  # noqa: PLC0415
+
     return did_you_mean(word, known) or f"{otherwise} {', '.join(sorted(known))}"

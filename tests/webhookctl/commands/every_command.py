@@ -30,6 +30,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "rejected show": ("1-1",),
     "replay": ("--handler", "no.such"),
     "secrets enrol": ("acme",),
+    "secrets list": (),
     "secrets set": ("acme",),
     "send": ("body.json", "--source", "acme", "--secret", "only a test"),
     "skip": ("evt-1", *WHY),
