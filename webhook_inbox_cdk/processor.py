@@ -120,16 +120,16 @@ class Processor(InboxFunction):
             "sqs:DeleteMessage",
             "sqs:GetQueueAttributes",
             "sqs:ReceiveMessage",
-            "sqs:SendMessage",
             on=[lane.work.queue_arn],
         )
+        splits = resources.manifest.splits(lane.name)
+        self.allow("sqs:SendMessage", on=resources.work_queues if splits else [lane.work.queue_arn])
         self.allow("s3:GetObject", on=[resources.bodies.objects], pattern=HASHED)
         handlers = resources.manifest.handlers.values()
         if any(h.order and h.order.kind != LATEST and h.lane == lane.name for h in handlers):
             # The waiting runs of an ordering key; with `latest` none waits.
             self.allow("dynamodb:DeleteItem", on=[resources.table])
-        if resources.manifest.splits(lane.name):
-            self.allow("sqs:SendMessage", on=resources.work_queues)
+        if splits:
             self.allow("s3:PutObject", on=[resources.bodies.objects], pattern=HASHED)
         # Without it S3 answers "access denied" for a missing body, which would be retried.
         self.allow("s3:ListBucket", on=[resources.bodies.bucket.bucket_arn])

@@ -69,6 +69,7 @@ def of_processor(inbox: RightsInbox, lane: str) -> Facts:
         "completed": _completed(inbox, lane),
         "fails": _serve(inbox, lane, fresh(), "raise", key=fresh(), number=1),
         "dies": _serve(inbox, lane, fresh(), "refuse", key=fresh(), number=1),
+        "foreign": _foreign(inbox, lane),
         "ordering": len(inbox.rows(f"ordering_key#{HANDLERS[lane]}#{key}")),
     }
     if lane == "default":
@@ -88,6 +89,18 @@ def _next(inbox: RightsInbox, lane: str, event_id: str) -> tuple[str, str, int]:
     served = inbox.serve(lane, event_id)
     run = inbox.runs("lab", event_id).get(HANDLERS[lane])
     return (served, str(run.status), run.attempt_count) if run else (served, "", 0)
+
+
+def _foreign(inbox: RightsInbox, lane: str) -> str:
+    """Serves a message that names no run, which SQS is to move to the DLQ."""
+    text = fresh()
+    _post_message(inbox, inbox.queue(lane), text, ordered=lane == "accounts")
+    return inbox.serve(lane, text)
+
+
+def _post_message(inbox: RightsInbox, url: str, body: str, *, ordered: bool) -> None:
+    order = {"MessageGroupId": fresh(), "MessageDeduplicationId": fresh()} if ordered else {}
+    inbox.client("sqs").send_message(QueueUrl=url, MessageBody=body, **order)
 
 
 def _prolonged(inbox: RightsInbox, lane: str, event_id: str) -> bool:
@@ -110,12 +123,7 @@ def _send(inbox: RightsInbox, lane: str, event_id: str, *, dead: bool = False) -
         "generation": 0,
     }
     url = inbox.dlq(lane) if dead else inbox.queue(lane)
-    ordered = {"MessageGroupId": event_id, "MessageDeduplicationId": fresh()}
-    inbox.client("sqs").send_message(
-        QueueUrl=url,
-        MessageBody=json.dumps(reference),
-        **(ordered if lane == "accounts" else {}),
-    )
+    _post_message(inbox, url, json.dumps(reference), ordered=lane == "accounts")
 
 
 def _completed(inbox: RightsInbox, lane: str) -> Facts:
