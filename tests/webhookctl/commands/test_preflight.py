@@ -245,6 +245,12 @@ def test_bootstrap_resources_of_an_older_version_fail(
     assert run()["bootstrap"]["level"] == level
 
 
+def test_a_bootstrap_parameter_with_a_name_of_its_own(run: Run, project: Path) -> None:
+    app = (project / "app.py").read_text()
+    (project / "app.py").write_text(app.replace("/cdk-bootstrap/hnb659fds/version", "our-cdk"))
+    assert run()["bootstrap"]["level"] == "ok"
+
+
 # -- one resolution of profile and region
 
 
@@ -528,6 +534,16 @@ def test_queues_of_a_stack_that_was_just_deleted(
     assert run()["deleted queues"]["level"] == level
 
 
+def test_a_deletion_in_the_future_of_this_clock_is_just_now(
+    run: Run, account: Account, inbox: Inbox
+) -> None:
+    now = inbox.clock.now()
+    summary = {"StackName": STACK, "CreationTime": now, "StackStatus": "DELETE_COMPLETE"}
+    later = now + timedelta(minutes=1)
+    account.answers["ListStacks"] = {"StackSummaries": [{**summary, "DeletionTime": later}]}
+    assert run()["deleted queues"]["figure"] == f"{STACK} was deleted 0 s ago"
+
+
 # -- secrets
 
 
@@ -553,6 +569,8 @@ def test_a_malformed_document_is_unknown_and_not_shown(run: Run, account: Accoun
     assert found["level"] == "unknown"
     assert "is not JSON" in found["remedy"]
     assert "hidden" not in str(found)
+    account.answers["GetSecretValue"] = {"SecretBinary": b"whsec_hidden"}
+    assert "is binary" in run()["secrets"]["remedy"]
 
 
 # -- rights, and what is no account
