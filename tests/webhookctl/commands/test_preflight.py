@@ -639,3 +639,14 @@ def test_the_app_sees_no_credentials(cli: Cli, account: Account, project: Path) 
     assert cli("--stack", STACK, "preflight").code == 0
     assert (project / "seen").read_text() == ""
     assert os.environ["AWS_ACCESS_KEY_ID"]
+
+
+def test_an_app_of_another_user_is_not_run(
+    cli: Cli, account: Account, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "app.py").write_text("open('ran', 'w')")
+    monkeypatch.setattr("webhookctl.local.deployment.synth.owned", lambda path: False)
+    shown = cli("--stack", STACK, "preflight")
+    assert shown.code == 1
+    assert "app.py belongs to another user" in shown.err
+    assert not (project / "ran").exists()
