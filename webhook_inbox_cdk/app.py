@@ -31,7 +31,7 @@ def synthesis(file: str) -> Iterator[App]:
     app = App(context=context, analytics_reporting=False, outdir=outdir)
     try:
         yield app
-        for stack in app.synth().stacks:
+        for stack in app.synth().stacks_recursively:  # also those of a cdk.Stage
             template = Path(stack.template_full_path).read_text(encoding="utf-8")
             limits.check(stack.stack_name, json.loads(template))
     except ConfigurationError as error:

@@ -26,6 +26,7 @@ KEYS: Final = frozenset(
 )
 # An app's other context values may resemble ours a little.
 SIMILARITY: Final = 0.8
+FLAGS: Final = frozenset({"true", "false"})
 TABLE: Final = '-c {}=\'{{"id": "vpc-…", …}}\''
 
 
@@ -39,8 +40,9 @@ class Context:
 
     def __init__(self, scope: Construct) -> None:
         self._node = scope.node
-        for key in sorted(self._node.get_all_context().keys() - KEYS):
-            meant = did_you_mean(key, KEYS, similarity=SIMILARITY)
+        others = {k: v for k, v in self._node.get_all_context().items() if k not in KEYS}
+        for key, value in sorted(others.items()):
+            meant = did_you_mean(key, _takers(value), similarity=SIMILARITY)
             if meant:
                 raise ConfigurationError(f"context {key}: unknown key; {meant}")
 
@@ -64,7 +66,7 @@ class Context:
         if value is None:
             return False
         text = str(value).lower()
-        if text not in {"true", "false"}:
+        if text not in FLAGS:
             _refuse(key, value, "is not true or false")
         return text == "true"
 
@@ -94,6 +96,15 @@ class Context:
         assert key in KEYS, key  # noqa: S101 - a key that is missing there is no near miss
         value = self._node.try_get_context(key)
         return (value.strip() or None) if isinstance(value, str) else value
+
+
+def _takers(value: Any) -> frozenset[str]:
+    """Returns those of our keys that a value may have been meant for."""
+    if isinstance(value, Mapping):
+        return frozenset({"vpc"})
+    if isinstance(value, list):
+        return frozenset()
+    return KEYS if str(value).lower() in FLAGS else KEYS - {"local"}
 
 
 def _refuse(key: str, value: Any, why: str) -> NoReturn:

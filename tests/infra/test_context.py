@@ -87,8 +87,20 @@ def test_a_key_that_resembles_ours_is_refused(key: str, meant: str) -> None:
         context(**{key: "x"})
 
 
-def test_an_app_s_own_keys_are_not_looked_at() -> None:
-    context(**{"@aws-cdk/core:stackResourceLimit": 0, "stack_owner": "us", "vpc_id": "vpc-1"})
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"@aws-cdk/core:stackResourceLimit": 0, "stack_owner": "us", "vpc_id": "vpc-1"},
+        {"stages": {"dev": {}}, "stacks": ["a"], "vpcs": ["vpc-1"], "locale": "de"},
+    ],
+)
+def test_an_app_s_own_keys_are_not_refused(own: dict[str, Any]) -> None:
+    context(**own)
+
+
+def test_a_misspelt_table_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match='did you mean "vpc"'):
+        context(vcp=VPC, vpcc=VPC)
 
 
 @pytest.mark.parametrize(

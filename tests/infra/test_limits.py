@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aws_cdk import CfnResource, Stack
+from aws_cdk import CfnResource, Stack, Stage
 from webhook_inbox_cdk import limits, synthesis
 
 from tests.infra.template import Template
@@ -107,20 +107,22 @@ def test_the_template_of_few_sources_is_far_below_every_limit(dev: Template) -> 
         assert each.found < each.limit * 0.8, each
 
 
+@pytest.mark.parametrize("stage", ["", "Prod"])
 def test_synthesis_prints_the_lines_and_fails(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    stage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """CDK's own check would raise first, with another text."""
     (tmp_path / "cdk.json").write_text(json.dumps({}))
     monkeypatch.setenv("CDK_OUTDIR", str(tmp_path / "out"))
     with pytest.raises(SystemExit, match="1"):
-        _large(tmp_path / "app.py")
+        _large(tmp_path / "app.py", stage)
     line = capsys.readouterr().err.splitlines()[-1]
-    assert line.startswith("Large: resources: 501, but AWS accepts 500")
+    name = f"{stage}-Large" if stage else "Large"
+    assert line.startswith(f"{name}: resources: 501, but AWS accepts 500")
 
 
-def _large(app_py: Path) -> None:
+def _large(app_py: Path, stage: str) -> None:
     with synthesis(str(app_py)) as app:
-        stack = Stack(app, "Large")
+        stack = Stack(Stage(app, stage) if stage else app, "Large")
         for number in range(501):
             CfnResource(stack, f"Queue{number}", type="AWS::SQS::Queue")

@@ -5,6 +5,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from string import Template
@@ -95,9 +96,16 @@ def _words(directory: Path, forward: str | None) -> Mapping[str, str]:
 
 
 def _stack(name: str) -> str:
-    """Returns the stacks' name without the stage, of the letters that CloudFormation takes."""
-    plain = re.sub(r"[^A-Za-z0-9]+", "-", name)[:STACK_LIMIT].strip("-")
-    return f"WebhookInbox-{plain or 'project'}"
+    """Returns the stacks' name without the stage, of the letters that CloudFormation takes.
+
+    Where letters are left out, a hash distinguishes it: a second project whose stack had the name
+    of a first one's would replace that on its deployment.
+    """
+    plain = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")
+    if name.isascii() and 0 < len(plain) <= STACK_LIMIT:
+        return f"WebhookInbox-{plain}"
+    hashed = sha256(os.fsencode(name)).hexdigest()[:8]
+    return f"WebhookInbox-{plain[: STACK_LIMIT - 9].strip('-') or 'project'}-{hashed}"
 
 
 def _asked(call: Invocation) -> str:

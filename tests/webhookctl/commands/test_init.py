@@ -64,8 +64,11 @@ def test_this_repository_s_app_is_the_same_one() -> None:
     [
         ("shop", "WebhookInbox-shop"),
         ("my_shop.eu", "WebhookInbox-my-shop-eu"),
-        ("x" * 70, "WebhookInbox-" + "x" * 60),
-        ("…", "WebhookInbox-project"),
+        # Letters are left out, which the hash stands for.
+        ("x" * 70, "WebhookInbox-" + "x" * 51 + "-c71bd109"),
+        ("注文", "WebhookInbox-project-266125dd"),
+        ("支払", "WebhookInbox-project-15144a88"),
+        ("bücher", "WebhookInbox-b-cher-958ec9bf"),
     ],
 )
 def test_two_projects_of_one_account_have_stacks_of_their_own(
