@@ -192,6 +192,18 @@ def test_a_malformed_document_is_neither_read_nor_overwritten(made: AwsVault) ->
 
 
 @ON_AWS
+def test_a_malformed_value_takes_no_other_name_away_and_is_not_overwritten(made: AwsVault) -> None:
+    by_hand = '{"stripe": 7, "github": "a"}'
+    made.client.create_secret(Name=NAME, SecretString=by_hand)
+
+    assert made.store.fetch() == {"github": ("a",)}
+    with pytest.raises(Unavailable, match="malformed 'stripe'"):
+        made.set("github", "b")
+
+    assert text_of(made) == by_hand
+
+
+@ON_AWS
 def test_a_document_marked_for_deletion_has_no_secrets_and_takes_none(made: AwsVault) -> None:
     made.set("stripe", "a")
     made.client.delete_secret(SecretId=NAME, RecoveryWindowInDays=7)

@@ -1,5 +1,6 @@
 """The bootstrap resources of the CDK, of the version that the assembly requires."""
 
+import re
 from typing import Final
 
 from webhookctl.preflight.plan import Plan
@@ -8,6 +9,7 @@ from webhookctl.preflight.result import CDK, Result
 
 CHECK: Final = "bootstrap"
 QUALIFIER: Final = "hnb659fds"  # the CDK's default
+PARAMETER: Final = re.compile("/cdk-bootstrap/([^/]+)/version")
 
 
 def read(reader: Reader, plan: Plan) -> int | None:
@@ -20,7 +22,9 @@ def read(reader: Reader, plan: Plan) -> int | None:
 
 def judge(plan: Plan, version: int | None, *, account: str, region: str) -> Result:
     """Returns a failure with the command where the resources are missing or too old."""
-    *_, qualifier, _version = plan.bootstrap_parameter.split("/")
+    # Any other name is the app's own choice, and names no qualifier.
+    named = PARAMETER.fullmatch(plan.bootstrap_parameter)
+    qualifier = named[1] if named else QUALIFIER
     options = "" if qualifier == QUALIFIER else f" --qualifier {qualifier}"
     command = f"run `{CDK} bootstrap{options} aws://{account}/{region}`"
     enough = version is not None and version >= plan.bootstrap_version

@@ -109,7 +109,7 @@ def recently_deleted(plan: Plan, deletions: list[Mapping[str, Any]], now: dateti
     blocked = ago is not None and ago < QUEUE_BLOCKED
     return Result.judged(
         "deleted queues",
-        f"{plan.stack} was deleted {ago.seconds} s ago"
+        f"{plan.stack} was deleted {max(0, int(ago.total_seconds()))} s ago"
         if blocked and ago
         else "none in the last 60 s",
         "60 s",

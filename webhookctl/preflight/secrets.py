@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from webhook_inbox.adapters.aws.secrets_manager import text_of
 from webhook_inbox.domain.secret_document import HANDLERS, SOURCES, TOOLS, Secrets, parse, prefix_of
 from webhookctl.display.secrets import named_secrets
 from webhookctl.preflight.plan import Plan
@@ -40,7 +41,7 @@ def _content(reader: Reader, document: str) -> Secrets:
     """Returns the secrets of a document; raises Unread, without a value, where it is malformed."""
     answer = reader.call("secretsmanager", "get_secret_value", expected=MISSING, SecretId=document)
     try:
-        return parse(answer["SecretString"]) if answer else {}
+        return parse(text_of(answer)) if answer else {}
     except ValueError as error:
         raise Unread(f"{document} {error}") from None
 

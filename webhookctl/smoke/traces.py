@@ -5,10 +5,11 @@ A row names each smoke test that runs or was killed; the next one removes what i
     pk = smoke    sk = {token}    began_at: epoch ms; expires_at
 """
 
+from contextlib import suppress
 from datetime import timedelta
 from typing import Final
 
-from webhook_inbox.domain.errors import ForeignMessage
+from webhook_inbox.domain.errors import ForeignMessage, Unavailable
 from webhook_inbox.domain.manifest import SMOKE
 from webhook_inbox.domain.ports import Clock, Key, Message, Queue, Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms, to_seconds
@@ -21,6 +22,9 @@ LONGEST: Final = timedelta(minutes=10)
 BATCH: Final = 10
 # Other runs' messages are hidden for at most so many seconds while one pass reads the DLQ.
 HIDDEN_FOR: Final = 15
+# The time of a pass; with making messages visible it is shorter than HIDDEN_FOR, so that a pass
+# receives no message twice, and ends.
+PASS: Final = timedelta(seconds=5)
 # More are not made visible one by one: they become visible by themselves.
 SHOWN_AGAIN: Final = 100
 
@@ -61,22 +65,27 @@ class Traces:
         self._table.delete(Key(SMOKE, token))
 
 
-def find_dead_letters(dlq: Queue, event_id: str) -> list[Message]:
-    """Reads a DLQ once, and returns the messages of this smoke test's event, hidden for 15 s.
+def find_dead_letters(dlq: Queue, event_id: str, clock: Clock) -> list[Message]:
+    """Reads a DLQ for 5 s, and returns the messages of this smoke test's event, hidden for 15 s.
 
-    SQS has no search: every message is received. Those of other runs are then visible again.
+    SQS has no search: messages of other runs are received too, and then visible again. The next
+    pass goes on with those that are visible still.
 
     Raises:
         Unavailable: the queue failed.
     """
-    found, others = list[Message](), list[Message]()
+    found, others, end = list[Message](), list[Message](), clock.now() + PASS
     try:
-        while not found and (messages := dlq.receive(BATCH, hidden_for=HIDDEN_FOR)):
+        while not found and clock.now() < end:
+            messages = dlq.receive(BATCH, hidden_for=HIDDEN_FOR)
+            if not messages:
+                break
             for message in messages:
                 (found if _is_of(message, event_id) else others).append(message)
     finally:
         for message in others[:SHOWN_AGAIN]:
-            dlq.hide(message.receipt, 0)
+            with suppress(Unavailable):  # It is visible again in 15 s.
+                dlq.hide(message.receipt, 0)
     return found
 
 

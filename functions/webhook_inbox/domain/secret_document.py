@@ -29,8 +29,11 @@ def prefix_of(stack: str) -> str:
     return f"webhook-inbox/{stack}/"
 
 
-def parse(text: str) -> dict[str, tuple[str, ...]]:
+def parse(text: str, *, leniently: bool = False) -> dict[str, tuple[str, ...]]:
     """Returns the secrets of a document; a blank value is none, since anyone could sign with it.
+
+    Leniently, so is a malformed value: a function goes on with the other names. A change does not,
+    since it would remove it.
 
     Raises:
         ValueError: the document is malformed; the message contains no value of it.
@@ -44,15 +47,27 @@ def parse(text: str) -> dict[str, tuple[str, ...]]:
         raise ValueError('is not JSON; store an object like {"stripe": "whsec_…"}') from None
     if not isinstance(document, dict):
         raise ValueError('is not a JSON object; store one like {"stripe": "whsec_…"}')
-    live = {name: _values(name, value) for name, value in document.items()}
+    live = {
+        name: _values(name, value)
+        for name, value in document.items()
+        if not leniently or _is_well_formed(value)
+    }
     return {name: values for name, values in live.items() if values}
 
 
 def _values(name: str, value: Any) -> tuple[str, ...]:
-    listed = value if isinstance(value, list) else [value]
-    if len(listed) > 2 or not all(isinstance(each, str) for each in listed):
+    if not _is_well_formed(value):
         raise ValueError(f"has a malformed {name!r}; give a text, or a list of two (new, previous)")
-    return tuple(dict.fromkeys(filter(str.strip, listed)))
+    return tuple(dict.fromkeys(filter(str.strip, _listed(value))))
+
+
+def _is_well_formed(value: Any) -> bool:
+    listed = _listed(value)
+    return len(listed) <= 2 and all(isinstance(each, str) for each in listed)
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
 def write(secrets: Secrets) -> str:

@@ -119,8 +119,12 @@ class SecretCache:
         return copy.secrets.get(name, ()), self._clock.now() - copy.read_at
 
 
-# Concealed tokens and live secrets are searched in every text.
-@lru_cache(maxsize=2 * CONCEALED)
+# Concealed tokens and all live secrets of a document, which has room for so many, are searched in
+# every text; with less room, each search would make all forms again.
+FORMS: Final = 2048
+
+
+@lru_cache(maxsize=FORMS)
 def _forms(secret: str) -> tuple[str, ...]:
     """Returns the forms in which a text may have a secret, or a part of one."""
     texts = [secret, *_parts(secret)]

@@ -55,6 +55,15 @@ def test_anything_else_is_malformed_and_not_shown(text: str) -> None:
     assert refused.value.__context__ is None or refused.value.__suppress_context__
 
 
+@pytest.mark.parametrize("value", ['["hush", 7]', '{"b": "hush"}', "null", "7", '["a", "b", "c"]'])
+def test_leniently_a_malformed_value_is_none_and_other_names_stay(value: str) -> None:
+    text = f'{{"stripe": {value}, "github": ["new", "old"]}}'
+    assert parse(text, leniently=True) == {"github": ("new", "old")}
+    for whole in ("hush", '["hush"]'):
+        with pytest.raises(ValueError, match="is not"):
+            parse(whole, leniently=True)
+
+
 def test_a_rotation_keeps_one_previous_value_and_every_other_name() -> None:
     secrets: Secrets = {"other": ("x",)}
     for value in ("one", "two", "three"):

@@ -3,6 +3,7 @@
 import json
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable
+from typing import NoReturn
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -134,3 +135,20 @@ def test_no_bytes_around_a_secret_hide_it_in_base64(
 def test_json_that_is_nested_too_deeply_is_one_secret() -> None:
     deep = "[" * 100_000
     assert cache('{"a":' + deep).redact("text") == "text"
+
+
+def test_many_secrets_are_redacted_without_making_their_forms_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = SecretCache(
+        store=MemorySecrets({f"s{n}": (f"whsec-{n:08}", f"before-{n:08}") for n in range(300)}),
+        clock=ManualClock(),
+    )
+    made.get("s0")
+    made.redact("an error")
+
+    def again(secret: str) -> NoReturn:
+        raise AssertionError("its forms are made again")
+
+    monkeypatch.setattr("webhook_inbox.domain.secrets._written", again)
+    assert made.redact("an error") == "an error"

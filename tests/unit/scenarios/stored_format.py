@@ -39,6 +39,7 @@ from webhook_inbox.handlers.context import Context
 from webhook_inbox.handlers.event import Event
 from webhook_inbox.ingest import enrolment, ignored
 from webhook_inbox.ledger.pauses import PauseRequest, pause
+from webhookctl.smoke.traces import Traces
 
 FILE: Final = Path(__file__).with_name("stored_format_v1.json")
 VERSION: Final = 1
@@ -248,6 +249,7 @@ class Scenario:
         accept(world, "evt-fresh")
         accept(world, "ship-fresh", "ship", customer="cus_9")
         accept(world, "ship-keyless", "ship")
+        Traces(world.table, world.clock).begin("smoke-1")
 
     # -- what handlers do
 

@@ -245,6 +245,12 @@ def test_bootstrap_resources_of_an_older_version_fail(
     assert run()["bootstrap"]["level"] == level
 
 
+def test_a_bootstrap_parameter_with_a_name_of_its_own(run: Run, project: Path) -> None:
+    app = (project / "app.py").read_text()
+    (project / "app.py").write_text(app.replace("/cdk-bootstrap/hnb659fds/version", "our-cdk"))
+    assert run()["bootstrap"]["level"] == "ok"
+
+
 # -- one resolution of profile and region
 
 
@@ -528,6 +534,16 @@ def test_queues_of_a_stack_that_was_just_deleted(
     assert run()["deleted queues"]["level"] == level
 
 
+def test_a_deletion_in_the_future_of_this_clock_is_just_now(
+    run: Run, account: Account, inbox: Inbox
+) -> None:
+    now = inbox.clock.now()
+    summary = {"StackName": STACK, "CreationTime": now, "StackStatus": "DELETE_COMPLETE"}
+    later = now + timedelta(minutes=1)
+    account.answers["ListStacks"] = {"StackSummaries": [{**summary, "DeletionTime": later}]}
+    assert run()["deleted queues"]["figure"] == f"{STACK} was deleted 0 s ago"
+
+
 # -- secrets
 
 
@@ -553,6 +569,8 @@ def test_a_malformed_document_is_unknown_and_not_shown(run: Run, account: Accoun
     assert found["level"] == "unknown"
     assert "is not JSON" in found["remedy"]
     assert "hidden" not in str(found)
+    account.answers["GetSecretValue"] = {"SecretBinary": b"whsec_hidden"}
+    assert "is binary" in run()["secrets"]["remedy"]
 
 
 # -- rights, and what is no account
@@ -621,3 +639,14 @@ def test_the_app_sees_no_credentials(cli: Cli, account: Account, project: Path) 
     assert cli("--stack", STACK, "preflight").code == 0
     assert (project / "seen").read_text() == ""
     assert os.environ["AWS_ACCESS_KEY_ID"]
+
+
+def test_an_app_of_another_user_is_not_run(
+    cli: Cli, account: Account, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "app.py").write_text("open('ran', 'w')")
+    monkeypatch.setattr("webhookctl.local.deployment.synth.owned", lambda path: False)
+    shown = cli("--stack", STACK, "preflight")
+    assert shown.code == 1
+    assert "app.py belongs to another user" in shown.err
+    assert not (project / "ran").exists()

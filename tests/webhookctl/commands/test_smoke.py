@@ -193,6 +193,20 @@ def test_an_interrupted_one_cleans_up(
     assert set(working.vault.fetch()) == {"acme"}
 
 
+def test_one_right_after_an_interrupted_one_waits_until_ingest_has_its_secret(
+    cli: Cli, working: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(working.clock, "sleep", interrupted)
+        assert cli("smoke").code == 130
+    working.clock.advance(seconds=3)
+    shown = cli("smoke")
+    assert shown.code == 0, shown.out
+
+
 def test_an_api_that_does_not_answer_is_not_waited_for(cli: Cli, working: Inbox) -> None:
     cli.api_url, began = "http://127.0.0.1:1", working.now
     step = ended(cli)

@@ -18,6 +18,7 @@ from webhook_inbox.domain.manifest import LOCAL
 from webhookctl.errors import INSTALL, CommandError
 from webhookctl.local.deployment.assembly import Assembly
 from webhookctl.local.state import DIRECTORY
+from webhookctl.repository import owned
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +101,10 @@ def run_app(root: Path, directory: Path, context: Mapping[str, str]) -> None:
         context: what `cdk -c` would pass.
 
     Raises:
-        CommandError: with the app's last line, or after 300 s.
+        CommandError: with the app's last line, after 300 s, or for an app of another user.
     """
     require_node()
+    _require_owned(root)
     try:
         done = subprocess.run(  # noqa: S603 - our own interpreter and app
             [sys.executable, APP],
@@ -119,6 +121,14 @@ def run_app(root: Path, directory: Path, context: Mapping[str, str]) -> None:
     if done.returncode != 0:
         said = done.stderr.strip().splitlines() or ["no output"]
         raise CommandError(f"{APP} did not synthesize: {said[-1]}")
+
+
+def _require_owned(root: Path) -> None:
+    for path in (root / APP, *root.glob("*.py")):
+        if not owned(path) and path.exists():
+            raise CommandError(
+                f"{path} belongs to another user: run this as its owner, or in a clone of your own"
+            )
 
 
 def _environment(directory: Path, context: Mapping[str, str]) -> dict[str, str]:

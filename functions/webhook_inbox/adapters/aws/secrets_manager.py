@@ -30,14 +30,16 @@ class SecretDocument:
         self._client = client
         self._call = call
 
-    def read(self) -> Secrets:
+    def read(self, *, leniently: bool = False) -> Secrets:
         """Returns the secrets; none where the document does not exist.
+
+        Leniently, a name whose value is malformed has none.
 
         Raises:
             MarkedForDeletion: it will be deleted.
             Unavailable: it cannot be read, or is malformed.
         """
-        return self._read()[0]
+        return self._read(leniently=leniently)[0]
 
     def create(self) -> None:
         """Creates an empty document where there is none. Raises as `change`."""
@@ -70,7 +72,7 @@ class SecretDocument:
         cause = f"other writers changed {self.name} meanwhile, {ATTEMPTS} times; repeat the change"
         raise Unavailable(SERVICE, "PutSecretValue", cause)
 
-    def _read(self) -> tuple[Secrets, str]:
+    def _read(self, *, leniently: bool = False) -> tuple[Secrets, str]:
         """Returns the secrets and the id of their version, "" without one."""
         try:
             answer = self._call(
@@ -85,11 +87,12 @@ class SecretDocument:
         except errors.Missing:
             return {}, ""
         try:
-            return parse(text_of(answer)), str(answer.get("VersionId", ""))
+            secrets = parse(text_of(answer), leniently=leniently)
         except ValueError as error:
             # Not chained: an original error may contain the secret's bytes.
             cause = f"the secret {self.name} {error}"
             raise Unavailable(SERVICE, "GetSecretValue", cause) from None
+        return secrets, str(answer.get("VersionId", ""))
 
     def _write(self, text: str, version: str, conflicts: int) -> None:
         if not version and not conflicts:
@@ -106,7 +109,10 @@ class SecretDocument:
                     self._client.put_secret_value, SecretId=self.name, ClientRequestToken=token
                 ),
             )
-        self._call(SERVICE, operation, lambda: attempt(SecretString=text))
+        answer = self._call(SERVICE, operation, lambda: attempt(SecretString=text))
+        if "AWSCURRENT" not in answer.get("VersionStages", ("AWSCURRENT",)):
+            # The same text under the same id changes nothing: someone has moved the label back.
+            raise errors.Exists(f"{SERVICE} {operation}: the version is not the current one")
 
 
 class SecretsManagerStore:
@@ -135,7 +141,7 @@ class SecretsManagerStore:
     def fetch(self) -> Secrets:
         """See the port."""
         try:
-            return self._document.read()
+            return self._document.read(leniently=True)
         except errors.MarkedForDeletion:
             return {}
 
