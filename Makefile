@@ -85,7 +85,7 @@ fuzz: setup ## check that 2,000 malformed deliveries of every provider are rejec
 storm: setup ## run handlers over HTTP against destinations that fail, stall and are killed; 5 minutes
 	$(BIN)/pytest tests/proof/test_storm.py --quiet
 
-rights: setup ## remove each right of each function in turn, and expect that something breaks; 3 minutes
+rights: setup ## remove each right of each function in turn, and expect that something breaks; 2 minutes
 	$(BIN)/pytest tests/proof/test_rights.py --quiet
 
 proof: simulate mutants fuzz storm rights ## run simulate, mutants, fuzz, storm and rights

@@ -12,12 +12,12 @@ from tests.proof.rights.facts import facts_of
 from tests.proof.rights.inbox import Right, RightsInbox
 
 FUNCTIONS = (
+    "reconciler",  # first: it looks after the runs that the others leave
     "ingest",
     "processor default",
     "processor fragile",
     "processor accounts",
     "replay",
-    "reconciler",
 )
 LOGS = "the local runtime collects a function's logs itself"
 POLLING = "the local runtime polls with its own rights, as no function calls this on its own queue"

@@ -17,9 +17,16 @@ NETWORK = {
     "id": "vpc-0123456789abcdef0",
     "availability_zones": ["eu-west-1a", "eu-west-1b"],
     "private_subnet_ids": ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"],
+    "gateway_endpoints": ["rtb-0123456789abcdef0"],
 }
-# The parts that the default lacks: addresses for alarms, a source that delivers its own secret, an
-# ordered lane, and a source of batches.
+# The parts that the default lacks: a domain, addresses for alarms, a source that delivers its own
+# secret, an ordered lane, and a source of batches.
+CERTIFICATE = "arn:aws:acm:eu-west-1:111122223333:certificate/1a2b3c4d"
+DOMAIN = f"""
+domain.name = "hooks.shop.example"
+domain.certificate = "{CERTIFICATE}"
+domain.hosted_zone = "Z0123456789ABC"
+"""
 SETTINGS = """
 [alarms]
 notify = ["mailto:ops@shop.example"]
@@ -95,7 +102,7 @@ def _everything(top: Path) -> Path:
     ignored = shutil.ignore_patterns("__pycache__", "webhook_inbox")
     shutil.copytree(FUNCTIONS, functions, ignore=ignored)
     settings, handlers = functions / "inbox.toml", functions / "handlers"
-    settings.write_text(settings.read_text() + SETTINGS)
+    settings.write_text(DOMAIN + settings.read_text() + SETTINGS)
     modules = (*registered_modules(functions), "everything")
     (handlers / "everything.py").write_text(HANDLERS)
     (handlers / "__init__.py").write_text(f"MODULES = {modules!r}\n")

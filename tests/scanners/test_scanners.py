@@ -37,6 +37,12 @@ def scan(*command: str | Path, before: Path = SCANNERS) -> subprocess.CompletedP
     )
 
 
+def test_the_last_inbox_has_the_optional_parts(scanned: list[Scanned]) -> None:
+    resources = json.loads(scanned[-1].template.read_text())["Resources"].values()
+    optional = {"ApiGatewayV2::DomainName", "EC2::VPCEndpoint", "SNS::Topic", "Route53::RecordSet"}
+    assert {f"AWS::{kind}" for kind in optional} <= {each["Type"] for each in resources}
+
+
 def test_cdk_nag_finds_nothing(scanned: list[Scanned]) -> None:
     assert [violation for one in scanned for violation in one.violations] == []
 

@@ -197,40 +197,43 @@ def _counted(report: Any) -> Any:
 
 def of_reconciler(inbox: RightsInbox) -> Facts:
     """Lost messages, a backlog, an expired run of an ordering key, and dead letters."""
-    _pass(inbox)
-    never_sent, key = accept_without_sending(inbox, "task"), fresh()
-    _lose(inbox, never_sent, "lab.lead")
+    never_sent, lost, key = accept_without_sending(inbox, "task"), fresh(), fresh()
+    inbox.lose_pending("lab", lost, "lab.work")
+    backlogged = _backlogged(inbox)
     _fill_dlq(inbox)
-    _backlog(inbox)
     line = _expired_in_line(inbox, key)
-    report = _pass(inbox)
+    start_over(inbox)
+    report = inbox.call_function("reconciler", {})
+    if report == "error":
+        return {"pass": report}
     return {
-        "pass": _counted(report),
-        "foreign letter": _letter_is_visible(inbox),
+        "complete": (report["complete"], report["errors"]),
+        "adopted": "lab.work" in inbox.runs("lab", never_sent),
+        "resent": [_resends(inbox, lost, "lab.work"), _resends(inbox, *backlogged)],
+        "sent": lost in "".join(inbox.waiting("default")),
+        "dlq": (report["counts"].get("dlq_removed"), _letter_is_visible(inbox)),
         "line": len(inbox.rows(line)),
     }
 
 
-def _pass(inbox: RightsInbox) -> Any:
-    start_over(inbox)
-    return inbox.call_function("reconciler", {})
+def _resends(inbox: RightsInbox, event_id: str, handler: str) -> int:
+    row = inbox.table.get(run_key("lab", event_id, handler))
+    return int((row or {}).get("resends", 0))
 
 
-def _lose(inbox: RightsInbox, event_id: str, handler: str) -> None:
+def _backlogged(inbox: RightsInbox) -> tuple[str, str]:
+    """Makes a run of a lane whose queue has a message older than the run; returns its key."""
+    event_id, handler = fresh(), HANDLERS["fragile"]
     inbox.lose_pending("lab", event_id, handler)
-
-
-def _backlog(inbox: RightsInbox) -> None:
-    """Makes a run of a lane whose queue has a message older than the run."""
-    _lose(inbox, fresh(), HANDLERS["fragile"])
     inbox.client("sqs").purge_queue(QueueUrl=inbox.queue("fragile"))
-    inbox.client("sqs").send_message(QueueUrl=inbox.queue("fragile"), MessageBody="old")
+    _post_message(inbox, inbox.queue("fragile"), "old", ordered=False)
+    return event_id, handler
 
 
 def _expired_in_line(inbox: RightsInbox, key: str) -> str:
     """Makes a run that has waited in the line of an ordering key until its event's end."""
     event_id, line = fresh(), f"ordering_key#{HANDLERS['accounts']}#{key}"
-    _lose(inbox, event_id, HANDLERS["accounts"])
+    inbox.lose_pending("lab", event_id, HANDLERS["accounts"])
     run = run_key("lab", event_id, HANDLERS["accounts"])
     tomorrow = to_seconds(datetime.now(UTC) + timedelta(days=1))
     waited = {"ordering_key": key, "place": 1, "expires_at": tomorrow}
