@@ -14,6 +14,8 @@ from webhook_inbox_cdk.bundle import Bundle
 from webhook_inbox_cdk.waive import waive, wildcard
 
 RUNTIMES: Final = {"3.12": lambda_.Runtime.PYTHON_3_12, "3.13": lambda_.Runtime.PYTHON_3_13}
+# A resource, for actions that AWS does not limit to one.
+EVERYTHING: Final = "*"
 ARCHITECTURES: Final = {
     "arm64": lambda_.Architecture.ARM_64,
     "x86_64": lambda_.Architecture.X86_64,
@@ -102,10 +104,18 @@ class InboxFunction(lambda_.Function):
             on: ARNs, or patterns.
             pattern: why they are patterns.
         """
-        if on:
-            self.add_to_role_policy(iam.PolicyStatement(actions=list(actions), resources=list(on)))
+        if not on:
+            return
+        statement = iam.PolicyStatement(actions=list(actions), resources=list(on))
+        assert isinstance(self.role, iam.Role)  # noqa: S101 - narrows the type
+        if EVERYTHING in on:
+            # In a policy of its own: the waiver must not exempt another statement.
+            name = actions[0].replace(":", "-")
+            policy = iam.Policy(self.role, name, statements=[statement], roles=[self.role])
+            waive(policy, {wildcard(self, EVERYTHING): pattern, "CKV_AWS_111": pattern})
+            return
+        self.add_to_role_policy(statement)
         if pattern:
-            assert self.role is not None  # noqa: S101 - narrows the type
             waive(self.role, {wildcard(self, arn): pattern for arn in on})
 
     def allow_network_interfaces(self) -> None:
@@ -117,8 +127,6 @@ class InboxFunction(lambda_.Function):
             "ec2:DescribeNetworkInterfaces",
             "ec2:DescribeSubnets",
             "ec2:UnassignPrivateIpAddresses",
-            on=["*"],
+            on=[EVERYTHING],
             pattern=INTERFACES,
         )
-        assert self.role is not None  # noqa: S101 - narrows the type
-        waive(self.role.node.find_child("DefaultPolicy"), {"CKV_AWS_111": INTERFACES})

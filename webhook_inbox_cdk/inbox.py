@@ -1,6 +1,7 @@
 """The inbox as one construct."""
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,7 +35,7 @@ from webhook_inbox.configuration.compile import compile_manifest
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import HOLD, LOCAL, METADATA, Manifest
 
-PROD: Final = "prod"
+PROD: Final = re.compile("prod(-.*)?")  # also a stage of a second region, such as prod-us
 DEFAULTS: Final = Platform()
 
 
@@ -162,8 +163,8 @@ class WebhookInbox(Construct):
         return domain.url
 
     def _guide(self, props: InboxProps) -> None:
-        """Protects the stack of prod, and has the CDK print what a VPC needs."""
-        if props.stage == PROD:
+        """Protects the stack of a productive stage, and has the CDK print what a VPC needs."""
+        if PROD.fullmatch(props.stage):
             # `cdk destroy` fails until the protection is removed by hand.
             Stack.of(self).termination_protection = True
         if props.placement.vpc is not None:
@@ -180,7 +181,7 @@ class WebhookInbox(Construct):
         serial = self.manifest.serial_lanes
         build = props.build or props.functions.parent / ".build"
         return Resources(
-            ledger=Ledger(self, "Ledger", protected=props.stage == PROD),
+            ledger=Ledger(self, "Ledger", protected=PROD.fullmatch(props.stage) is not None),
             bodies=Bodies(self, "Bodies"),
             lanes={
                 name: Lane(

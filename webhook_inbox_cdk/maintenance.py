@@ -6,7 +6,7 @@ from aws_cdk import Duration
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from constructs import Construct
-from webhook_inbox_cdk.function import InboxFunction, Shape
+from webhook_inbox_cdk.function import EVERYTHING, InboxFunction, Shape
 from webhook_inbox_cdk.resources import Resources
 
 from webhook_inbox.adapters.environment import MaintenanceEnvironment
@@ -90,7 +90,9 @@ class Reconciler(MaintenanceFunction):
         # Tells a backlog from a lost message by the queue's length and its oldest message.
         self.allow("sqs:GetQueueAttributes", on=resources.work_queues)
         self.allow(
-            "cloudwatch:GetMetricStatistics", on=["*"], pattern="CloudWatch metrics have no ARN."
+            "cloudwatch:GetMetricStatistics",
+            on=[EVERYTHING],
+            pattern="CloudWatch metrics have no ARN.",
         )
         events.Rule(
             scope,

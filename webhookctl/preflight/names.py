@@ -64,7 +64,9 @@ def _repair(name: str, status: str) -> str:
     # ROLLBACK_COMPLETE, ROLLBACK_FAILED, CREATE_FAILED: only deletion is possible.
     return (
         "the first deployment failed, see the reason in its events, and run `aws cloudformation"
-        f" delete-stack --stack-name {name}`"
+        f" delete-stack --stack-name {name}`; a stack of prod needs `aws cloudformation"
+        f" update-termination-protection --no-enable-termination-protection --stack-name {name}`"
+        " first"
     )
 
 

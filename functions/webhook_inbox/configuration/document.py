@@ -12,10 +12,10 @@ from webhook_inbox.configuration.table import ConfigTable, Name, Text
 
 
 def _address(value: str) -> str:
-    mail = re.fullmatch(r"mailto:[^@\s]+@[^@\s]+", value)
+    mail = re.fullmatch(r"mailto:[^@\s]+@[^@\s]+\.[^@\s]+", value)
     web = value.startswith("https://") and urlsplit(value).hostname
     if not mail and not web:
-        raise ValueError(f'"{value}" is not an address; write "mailto:…@…" or "https://…"')
+        raise ValueError(f'"{value}" is not an address; write "mailto:NAME@DOMAIN" or "https://…"')
     return value
 
 

@@ -45,7 +45,7 @@ class SecretDocument:
         """Creates an empty document where there is none. Raises as `change`."""
         if not self._read()[1]:
             with suppress(errors.Exists):
-                self._write(write({}), "", 0)
+                self._write(write({}), _token("", 0), create=True)
 
     def change(self, edit: Callable[[Secrets], Secrets]) -> tuple[Secrets, Secrets]:
         """Replaces the secrets by what `edit` returns for them; returns those before and after.
@@ -58,34 +58,51 @@ class SecretDocument:
             Unavailable: it cannot be read or written, or is malformed.
         """
         conflicts: Counter[str] = Counter()
+        before, version = self._read()
         for _ in range(ATTEMPTS):
-            before, version = self._read()
             after = edit(before)
             if after == before:
                 return before, after
+            token = _token(version, conflicts[version])
             try:
-                self._write(write(after), version, conflicts[version])
+                self._write(write(after), token, create=not version and not conflicts[version])
             except errors.Exists:
                 conflicts[version] += 1
+                before, version = self._successor(token)
             else:
                 return before, after
         cause = f"other writers changed {self.name} meanwhile, {ATTEMPTS} times; repeat the change"
         raise Unavailable(SERVICE, "PutSecretValue", cause)
 
+    def _successor(self, token: str) -> tuple[Secrets, str]:
+        """Returns the other writer's version, or the current one after a rollback."""
+        # By its id: a read of the current version may not see a write that has just been made.
+        try:
+            answer = self._version(VersionId=token)
+        except errors.Missing:
+            return self._read()
+        current = "AWSCURRENT" in answer.get("VersionStages", ())
+        return self._parsed(answer) if current else self._read()
+
     def _read(self, *, leniently: bool = False) -> tuple[Secrets, str]:
         """Returns the secrets and the id of their version, "" without one."""
         try:
-            answer = self._call(
-                SERVICE,
-                "GetSecretValue",
-                lambda: self._client.get_secret_value(
-                    SecretId=self.name, VersionStage="AWSCURRENT"
-                ),
-            )
+            answer = self._version(VersionStage="AWSCURRENT")
         except errors.MarkedForDeletion:
             raise
         except errors.Missing:
             return {}, ""
+        return self._parsed(answer, leniently=leniently)
+
+    def _version(self, **which: str) -> Mapping[str, Any]:
+        answer: Mapping[str, Any] = self._call(
+            SERVICE,
+            "GetSecretValue",
+            lambda: self._client.get_secret_value(SecretId=self.name, **which),
+        )
+        return answer
+
+    def _parsed(self, answer: Mapping[str, Any], *, leniently: bool = False) -> tuple[Secrets, str]:
         try:
             secrets = parse(text_of(answer), leniently=leniently)
         except ValueError as error:
@@ -94,25 +111,22 @@ class SecretDocument:
             raise Unavailable(SERVICE, "GetSecretValue", cause) from None
         return secrets, str(answer.get("VersionId", ""))
 
-    def _write(self, text: str, version: str, conflicts: int) -> None:
-        if not version and not conflicts:
-            operation, attempt = (
-                "CreateSecret",
-                partial(self._client.create_secret, Name=self.name, Description=DESCRIPTION),
-            )
-        else:
-            # A second attempt from the same version: its successor is no longer the current one.
-            token = sha256(f"{version}\0{conflicts}".encode()).hexdigest()
-            operation, attempt = (
-                "PutSecretValue",
-                partial(
-                    self._client.put_secret_value, SecretId=self.name, ClientRequestToken=token
-                ),
-            )
-        answer = self._call(SERVICE, operation, lambda: attempt(SecretString=text))
+    def _write(self, text: str, token: str, *, create: bool) -> None:
+        operation, attempt = (
+            ("CreateSecret", partial(self._client.create_secret, Description=DESCRIPTION))
+            if create
+            else ("PutSecretValue", self._client.put_secret_value)
+        )
+        named = {"Name" if create else "SecretId": self.name, "ClientRequestToken": token}
+        answer = self._call(SERVICE, operation, lambda: attempt(SecretString=text, **named))
         if "AWSCURRENT" not in answer.get("VersionStages", ("AWSCURRENT",)):
             # The same text under the same id changes nothing: someone has moved the label back.
             raise errors.Exists(f"{SERVICE} {operation}: the version is not the current one")
+
+
+def _token(version: str, conflicts: int) -> str:
+    """Returns the id of the version that follows `version`; another one after each conflict."""
+    return sha256(f"{version}\0{conflicts}".encode()).hexdigest()
 
 
 class SecretsManagerStore:
