@@ -53,18 +53,8 @@ class Workshop:
     build: Path
     wheels: bool = True
     platform: Platform = field(default_factory=Platform)
-    _made: dict[str, Bundle] = field(default_factory=dict, init=False, repr=False)
 
     def make(self, function: str) -> Bundle:
-        """Returns a function's bundle; that of the processor serves every lane.
-
-        Raises as `_bundle`.
-        """
-        if function not in self._made:
-            self._made[function] = self._bundle(function)
-        return self._made[function]
-
-    def _bundle(self, function: str) -> Bundle:
         """Returns a function's bundle, from the cache where it is there and undamaged.
 
         Raises:

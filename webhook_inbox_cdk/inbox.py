@@ -115,9 +115,15 @@ class WebhookInbox(Construct):
         self.manifest = self._compiled(props)
         resources = self._resources(props)
         ingest = Ingest(self, "Ingest", resources)
+        bundle = resources.workshop.make("processor")
         self.processors = {
             name: Processor(
-                self, f"Processor-{name}", resources=resources, lane=lane, placement=props.placement
+                self,
+                f"Processor-{name}",
+                resources=resources,
+                lane=lane,
+                placement=props.placement,
+                bundle=bundle,
             )
             for name, lane in resources.lanes.items()
         }

@@ -13,6 +13,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 from webhook_inbox_cdk import regions
 from webhook_inbox_cdk.bucket import HASHED
+from webhook_inbox_cdk.bundle import Bundle
 from webhook_inbox_cdk.function import InboxFunction, Shape
 from webhook_inbox_cdk.queue import VISIBILITY_TIMEOUT, Lane
 from webhook_inbox_cdk.resources import Resources
@@ -87,9 +88,10 @@ class Processor(InboxFunction):
         resources: Resources,
         lane: Lane,
         placement: Placement,
+        bundle: Bundle,
     ) -> None:
         placement.check()
-        super().__init__(scope, construct_id, _shape(resources, lane, placement))
+        super().__init__(scope, construct_id, _shape(resources, lane, placement, bundle))
         # A waiting run sends copies to this function's own queue, more than 16 in a row. Lambda
         # would detect a recursive loop and drop the event.
         regions.allow_loops(self)
@@ -137,8 +139,7 @@ class Processor(InboxFunction):
         self.allow("secretsmanager:GetSecretValue", on=secrets)
 
 
-def _shape(resources: Resources, lane: Lane, placement: Placement) -> Shape:
-    bundle = resources.workshop.make("processor")
+def _shape(resources: Resources, lane: Lane, placement: Placement, bundle: Bundle) -> Shape:
     environment = ProcessorEnvironment(
         table_name=resources.ledger.table.table_name,
         bucket_name=resources.bodies.bucket.bucket_name,

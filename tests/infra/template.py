@@ -77,8 +77,13 @@ class Template:
     def rights(self, name: str) -> dict[str, set[str]]:
         """What a function may do: actions by the resource, written as the template has it."""
         found: dict[str, set[str]] = {}
-        policy = self.one("AWS::IAM::Policy", f"{_ids(name)}RoleDefaultPolicy")
-        for statement in policy["PolicyDocument"]["Statement"]:
+        statements = [
+            statement
+            for each, policy in self.all("AWS::IAM::Policy").items()
+            if each.startswith(f"{_ids(name)}Role")
+            for statement in policy["PolicyDocument"]["Statement"]
+        ]
+        for statement in statements:
             assert statement["Effect"] == "Allow"
             for resource in _listed(statement["Resource"]):
                 found.setdefault(named(resource), set()).update(_listed(statement["Action"]))
