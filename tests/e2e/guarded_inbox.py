@@ -134,8 +134,7 @@ class GuardedInbox(Inquiry):
         ministack asks for that.
         """
         for role in self._roles():
-            with contextlib.suppress(ValueError):  # a role without policies of its own
-                ((policy, document),) = self._policies(role)
+            for policy, document in self._policies(role):
                 for statement in document["Statement"]:
                     if SEND in statement["Action"]:
                         actions = statement["Action"]
@@ -162,7 +161,7 @@ class GuardedInbox(Inquiry):
         functions = self.client("lambda")
         found = functions.get_function_configuration(FunctionName=self.outputs[output])
         role = found["Role"].rpartition("/")[2]
-        ((policy, document),) = self._policies(role)
+        policy, document = self._policies(role)[0]
         deny = {"Effect": "Deny", "Action": action, "Resource": "*"}
         self._put(role, policy, {**document, "Statement": [*document["Statement"], deny]})
         try:

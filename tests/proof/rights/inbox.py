@@ -14,6 +14,9 @@ from tests.e2e.test_reconciled import EVERY_FIFTH
 from webhook_inbox.configuration.handler_modules import registered_modules
 
 
+NOTHING = {"Effect": "Deny", "Action": "iam:CreateUser", "Resource": "*"}
+
+
 @dataclass(frozen=True, order=True)
 class Right:
     """One action in one statement of a function's role."""
@@ -92,26 +95,40 @@ class RightsInbox(MailInbox):
         return [
             Right(function, action, _resource(statement["Resource"]), number)
             for function in self.functions_by_name()
-            for _, document in self._policies(self._role(function))
-            for number, statement in enumerate(document["Statement"])
+            for number, statement in enumerate(self._statements(function))
             for action in _listed(statement["Action"])
             if not action.endswith(":SendMessageBatch")  # see GuardedInbox
         ]
+
+    def _statements(self, function: str) -> list[dict[str, Any]]:
+        """Returns the statements of all policies of a function's role."""
+        policies = self._policies(self._role(function))
+        return [each for _, document in policies for each in document["Statement"]]
+
+    def _holding(self, role: str, number: int) -> tuple[int, str, dict[str, Any]]:
+        """Returns the policy with this statement of a role, and the number of its first one."""
+        first = 0
+        for policy, document in self._policies(role):
+            if number < first + len(document["Statement"]):
+                return first, policy, document
+            first += len(document["Statement"])
+        raise AssertionError(f"{role} has no statement {number}")
 
     @contextlib.contextmanager
     def lacking(self, right: Right) -> Iterator[None]:
         """Removes a right from its statement for a while."""
         role = self._role(right.function)
-        ((policy, document),) = self._policies(role)
+        first, policy, document = self._holding(role, right.statement)
         gone = {right.action, f"{right.action}Batch"}
         statements = [
             {**statement, "Action": [a for a in _listed(statement["Action"]) if a not in gone]}
-            if number == right.statement
+            if first + number == right.statement
             else statement
             for number, statement in enumerate(document["Statement"])
         ]
         left = [statement for statement in statements if statement["Action"]]
-        self._put(role, policy, {**document, "Statement": left})
+        # IAM stores no policy without a statement.
+        self._put(role, policy, {**document, "Statement": left or [NOTHING]})
         try:
             yield
         finally:

@@ -8,7 +8,7 @@ from botocore.exceptions import ReadTimeoutError
 
 from tests.unit.adapters.aws.fake_client import FakeClient, refusal
 from webhook_inbox.adapters.aws.s3 import S3Blobs
-from webhook_inbox.adapters.aws.secrets_manager import SecretsManagerStore
+from webhook_inbox.adapters.aws.secrets_manager import SecretDocument, SecretsManagerStore
 from webhook_inbox.adapters.aws.sqs import OldestMessage
 from webhook_inbox.adapters.memory import ManualClock
 from webhook_inbox.adapters.system import SystemClock, SystemRandomness
@@ -77,7 +77,7 @@ def test_a_secret_that_cannot_be_read_is_not_an_absent_one(code: str) -> None:
 )
 def test_a_malformed_document_is_refused_without_showing_it(answer: Any, cause: str) -> None:
     with pytest.raises(Unavailable, match=f"the secret {DOCUMENT} .*{cause}") as refused:
-        store(answer).fetch()
+        SecretDocument(FakeClient(answer), DOCUMENT).read()
 
     assert "hush" not in repr(refused.value)
     assert refused.value.__cause__ is None
@@ -87,7 +87,8 @@ def test_a_malformed_document_is_refused_without_showing_it(answer: Any, cause: 
 def test_a_document_that_was_moved_back_to_an_earlier_version_can_be_changed() -> None:
     """Its successor's id is used up, and that of the next attempt is not."""
     read = {"SecretString": "{}", "VersionId": "1"}
-    client = FakeClient(read, refusal("ResourceExistsException"), read, {})
+    successor = {"SecretString": "{}", "VersionId": "2", "VersionStages": ["AWSPREVIOUS"]}
+    client = FakeClient(read, refusal("ResourceExistsException"), successor, read, {})
 
     SecretsManagerStore(client, DOCUMENT, keys=KEYS).replace("stripe", "a")
 
@@ -97,10 +98,11 @@ def test_a_document_that_was_moved_back_to_an_earlier_version_can_be_changed() -
 
 
 def test_writers_who_are_always_late_give_up() -> None:
-    taken = [{"SecretString": "{}", "VersionId": "1"}, refusal("ResourceExistsException")]
+    read = {"SecretString": "{}", "VersionId": "1"}
+    taken = [refusal("ResourceExistsException"), refusal("ResourceNotFoundException"), read]
 
     with pytest.raises(Unavailable, match=r"other writers changed .*; repeat the change"):
-        store(*taken * 10).replace("stripe", "a")
+        store(read, *taken * 10).replace("stripe", "a")
 
 
 class BrokenStream:
