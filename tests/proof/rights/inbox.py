@@ -13,7 +13,6 @@ from tests.e2e.mail_inbox import MailInbox
 from tests.e2e.test_reconciled import EVERY_FIFTH
 from webhook_inbox.configuration.handler_modules import registered_modules
 
-
 NOTHING = {"Effect": "Deny", "Action": "iam:CreateUser", "Resource": "*"}
 
 
