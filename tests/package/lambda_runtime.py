@@ -211,12 +211,13 @@ def running(
 
 def interpreter(version: str) -> str | None:
     """Returns a Python of a version such as "3.13"; None where this machine has none."""
-    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions")
-    found = [sys.executable, shutil.which(f"python{version}")]
-    found += [str(path) for path in sorted(pyenv.glob(f"{version}.*/bin/python"))]
-    for candidate in filter(None, found):
-        code = "import sys; print('%d.%d' % sys.version_info[:2])"
-        done = subprocess.run([candidate, "-c", code], capture_output=True, text=True, check=False)
-        if done.stdout.strip() == version:
-            return candidate
+    code = "import sys; print('%d.%d' % sys.version_info[:2], sys.executable)"
+    # pyenv's commands refuse a version that is not the chosen one.
+    environment = {**os.environ, "PYENV_VERSION": version}
+    for candidate in filter(None, (sys.executable, shutil.which(f"python{version}"))):
+        command = [candidate, "-c", code]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        found, _, path = done.stdout.strip().partition(" ")
+        if found == version:
+            return path
     return None

@@ -128,7 +128,7 @@ def project(workplace: Workplace) -> Workplace:
     """The project that `init` writes with the installed wheel."""
     wheel = build(CLONE, workplace.top / "wheels")
     workplace.install(f"{wheel}[cdk,dev]")
-    workplace.run("webhookctl", "init", "demo", cwd=workplace.top)
+    workplace.run("webhookctl", "init", "demo", "--alarms", "none", cwd=workplace.top)
     return workplace
 
 
