@@ -27,7 +27,7 @@ LIMIT = 120.0
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a function reported: its response, or an error with the type in the header."""
+    """The report of a function: its response, or an error with the type in the header."""
 
     kind: str  # response, error, init-error
     body: Any

@@ -31,7 +31,7 @@ class NamedSecret:
 
     @property
     def missing(self) -> bool:
-        """Whether it is used and has no value."""
+        """Returns whether a source, destination or handler uses the secret and it has no value."""
         return bool(self.users) and not self.values
 
 

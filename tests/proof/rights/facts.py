@@ -1,4 +1,4 @@
-"""What each function does with all its rights: outcomes that are the same each time."""
+"""The outcomes of each function with all its rights; they are the same in each run."""
 
 import json
 import random
