@@ -9,9 +9,12 @@ from webhookctl.command_tree import CommandTree
 from webhookctl.commands import (
     check,
     complete,
+    completion,
     conformance,
     destinations,
     dev,
+    dlq,
+    doctor,
     export,
     handlers,
     hold,
@@ -21,6 +24,7 @@ from webhookctl.commands import (
     preflight,
     rejected,
     replay,
+    rotation,
     secrets,
     send,
     skip,
@@ -57,6 +61,9 @@ def webhookctl(
 app.command("init")(init.init)
 app.command("dev")(dev.dev)
 app.command("smoke")(smoke.smoke)
+secrets.app.command("rotate")(rotation.rotate)
+secrets.app.command("revoke")(rotation.revoke)
+secrets.app.command("status")(rotation.status)
 app.add_typer(secrets.app, name="secrets")
 app.command("send")(send.send)
 inbox.app.command("export")(export.export)
@@ -70,7 +77,10 @@ app.add_typer(handlers.app, name="handlers")
 app.add_typer(destinations.app, name="destinations")
 app.command("mcp")(mcp.mcp)
 app.command("check")(check.check)
+app.add_typer(dlq.app, name="dlq")
+app.command("doctor")(doctor.doctor)
 app.command("preflight")(preflight.preflight)
 app.command("verify")(verify.verify)
 app.command("conformance")(conformance.conformance)
 app.add_typer(sources.app, name="sources")
+app.command("completion")(completion.completion_of(app))

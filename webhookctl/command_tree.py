@@ -11,6 +11,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.exceptions import TyperException
 
 from webhook_inbox.domain.similar_names import did_you_mean
+from webhookctl.examples import EXAMPLES
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -46,6 +47,12 @@ class PlainCommand(TyperCommand):
         records = (p.get_help_record(ctx) for p in params if p.param_type_name == "option")
         with formatter.section("Options"):
             formatter.write_dl([record for record in records if record is not None])
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Writes the section of the examples; a command is a line, however long."""
+        with formatter.section("Examples"):
+            for example in EXAMPLES.get(ctx.command_path.partition(" ")[2], ()):
+                formatter.write(f"{'':{formatter.current_indent}}{example}\n")
 
 
 class PlainGroup(TyperGroup):

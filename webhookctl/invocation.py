@@ -4,6 +4,7 @@ import getpass
 import inspect
 import json
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -20,7 +21,7 @@ from webhookctl.checkout import require_known
 from webhookctl.display.output import Output
 from webhookctl.display.suggestions import Program
 from webhookctl.errors import CommandError
-from webhookctl.target import Selection, Target, connect
+from webhookctl.target import NoStack, Selection, Target, connect
 
 # Parameters that several commands share.
 EventId = Annotated[str, typer.Argument(metavar="EVENT_ID", help="The event's id at the provider.")]
@@ -72,8 +73,22 @@ class Invocation:
 
     @cached_property
     def target(self) -> Target:
-        """The selected inbox; raises CommandError without one."""
-        return self.world.connect(self.selection)
+        """The selected inbox; raises CommandError without one.
+
+        The first use prints its line (stack, account and region) to standard error.
+        """
+        try:
+            found = self.world.connect(self.selection)
+        except NoStack as error:
+            self._show(error.planned)
+            raise
+        self._show(found)
+        return found
+
+    def _show(self, target: Target) -> None:
+        # With --json, a program may read both streams, and a person at the terminal reads one.
+        if not self.as_json or sys.stderr.isatty():
+            self.output.note(target.line)
 
     @property
     def clock(self) -> Clock:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -11,7 +12,13 @@ from botocore.exceptions import ClientError
 from webhook_inbox.adapters.aws.errors import MarkedForDeletion
 from webhook_inbox.adapters.aws.secrets_manager import SecretDocument
 from webhook_inbox.domain.errors import Unavailable
-from webhook_inbox.domain.secret_document import Secrets, removed, replaced, rotated
+from webhook_inbox.domain.secret_document import (
+    Secrets,
+    removed,
+    replaced,
+    revoked,
+    rotated,
+)
 from webhookctl.errors import CommandError
 
 T = TypeVar("T")
@@ -49,6 +56,21 @@ class SecretDocuments:
     def set(self, reader: str, name: str, value: str, *, replace: bool = False) -> Change:
         """Sets a secret; the value before stays live, unless with `replace`."""
         edit = partial(replaced if replace else rotated, name=name, value=value)
+        return self._changed(reader, name, edit)
+
+    def rotate(
+        self, reader: str, name: str, value: str, *, now: datetime, until: datetime
+    ) -> Change:
+        """Sets a secret; the value before stays live until the given time."""
+        edit = partial(rotated, name=name, value=value, since=now, until=until)
+        return self._changed(reader, name, edit)
+
+    def revoke_previous(self, reader: str, name: str) -> bool:
+        """Removes the previous value of a secret; returns False where it has none."""
+        change = self._changed(reader, name, partial(revoked, name=name))
+        return change is not Change.UNCHANGED
+
+    def _changed(self, reader: str, name: str, edit: Callable[[Secrets], Secrets]) -> Change:
         change = partial(self._document(reader).change, edit)
         before, after = self._explained(reader, change)
         if before == after:

@@ -8,7 +8,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Final
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from webhook_inbox.adapters.aws.dynamodb import DynamoTable
 from webhook_inbox.adapters.aws.s3 import S3Blobs
@@ -63,6 +63,9 @@ class Target:
         dlq_urls: the dead-letter queues by lane.
         generated_keys: the ARNs of the keys that the stack generates for ingest, by name.
         read_manifest: reads the deployed manifest.
+        stack_id: the ARN of the stack in AWS.
+        processors: the names of the processors' functions by lane.
+        reconciler: the name of the reconciler's function.
     """
 
     name: str
@@ -79,6 +82,9 @@ class Target:
     dlq_urls: Mapping[str, str] = field(default_factory=dict)
     generated_keys: Mapping[str, str] = field(default_factory=dict)
     read_manifest: Callable[[], Manifest] = Manifest
+    stack_id: str = ""
+    processors: Mapping[str, str] = field(default_factory=dict)
+    reconciler: str = ""
 
     @classmethod
     def of(
@@ -90,6 +96,7 @@ class Target:
         urls: Mapping[str, str],
         read_manifest: Callable[[], Manifest],
         front: str = "",
+        stack_id: str = "",
     ) -> "Target":
         """Returns the target of a stack's outputs; raises CommandError for other stacks.
 
@@ -111,12 +118,40 @@ class Target:
                 dlq_urls=json.loads(outputs["DlqUrls"]),
                 generated_keys=json.loads(outputs["GeneratedKeys"]),
                 read_manifest=cache(read_manifest),
+                stack_id=stack_id,
+                processors=json.loads(outputs["ProcessorFunctionNames"]),
+                reconciler=outputs["ReconcilerFunctionName"],
             )
         except KeyError as error:
             raise CommandError(
                 f"the stack {name} is no webhook inbox, or of another version: it has no output"
                 f" {error.args[0]}; check the name, or deploy it again"
             ) from error
+
+    @property
+    def stack(self) -> str:
+        """The name of the CloudFormation stack, also that of the inbox on this machine."""
+        return self.secret_prefix.split("/")[1]
+
+    @property
+    def line(self) -> str:
+        """The stack, its account and its region; for the inbox on this machine, its URL."""
+        if self.local:
+            return f"{self.name} · {self.api_url}"
+        account, region = self._place()
+        return f"{self.name} · account {account or 'unknown'} · {region}"
+
+    def _place(self) -> tuple[str, str]:
+        """Returns account and region; a stack's ARN has both, so that no further call is made."""
+        if self.stack_id:
+            _, _, _, region, account, *_ = self.stack_id.split(":")
+            return account, region
+        client = self.client("sts")
+        try:
+            return str(client.get_caller_identity()["Account"]), str(client.meta.region_name)
+        except (BotoCoreError, ClientError):
+            # The line only adds to the output: the command may not need STS.
+            return "", str(client.meta.region_name)
 
     @property
     def manifest(self) -> Manifest:
@@ -259,7 +294,14 @@ def _stack(name: str, client: Clients) -> Target:
         raise NoStack(name, client) from error
     outputs = {o["OutputKey"]: o["OutputValue"] for o in stack.get("Outputs", ())}
     read = partial(_deployed, name, client)
-    return Target.of(name, outputs, client, urls=_urls(outputs), read_manifest=read)
+    return Target.of(
+        name,
+        outputs,
+        client,
+        urls=_urls(outputs),
+        read_manifest=read,
+        stack_id=stack["StackId"],
+    )
 
 
 def _deployed(name: str, client: Clients) -> Manifest:

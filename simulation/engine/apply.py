@@ -123,6 +123,11 @@ def _controls(world: World, choice: Choice) -> None:
     invocations.control(world, choice[1], paused=choice[0] == "pauses")
 
 
+def _circuits(world: World, choice: Choice) -> None:
+    _spend(world, "openings")
+    invocations.circuit(world, choice[1], opened=choice[0] == "opens")
+
+
 def _redrives(world: World, choice: Choice) -> None:
     _spend(world, "redrives")
     world.redrive(choice[1])
@@ -152,6 +157,8 @@ EFFECTS: Final = {
     "decides": _decides,
     "pauses": _controls,
     "resumes": _controls,
+    "opens": _circuits,
+    "closes": _circuits,
     "redrives": _redrives,
     "deploys": _deploys,
 }

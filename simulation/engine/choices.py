@@ -35,14 +35,23 @@ def choices(world: World) -> Iterator[Choice]:
         yield from (("replays", str(n)) for n in range(len(world.scenario.requests)))
     if left.decisions and world.free("person", 2):
         yield from _of_person(world)
-    if left.pauses and world.free("person", 2):
-        kinds = {n: "resumes" if n in world.observer.paused else "pauses" for n in world.limits}
-        yield from ((kind, handler) for handler, kind in kinds.items())
+    yield from _of_controls(world)
     if left.redrives:
         yield from (("redrives", lane) for lane, dlq in world.aws.dlqs.items() if dlq.visible())
     if left.deployments:
         others = (d for d in world.scenario.deployments if d is not world.deployment)
         yield from (("deploys", other.name) for other in others)
+
+
+def _of_controls(world: World) -> Iterator[Choice]:
+    """Yields what a person may pause, resume, open or close."""
+    left = world.left
+    if left.pauses and world.free("person", 2):
+        kinds = {n: "resumes" if n in world.observer.paused else "pauses" for n in world.limits}
+        yield from ((kind, handler) for handler, kind in kinds.items())
+    if left.openings and world.free("person", 2):
+        for name in world.deployment.manifest.destinations:
+            yield ("closes" if world.opened_by_hand(name) else "opens", name)
 
 
 def _of_job(world: World, slot: str, job: Job) -> Iterator[Choice]:

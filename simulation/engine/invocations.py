@@ -125,6 +125,13 @@ def control(world: World, handler: str, *, paused: bool) -> None:
     _begin(world, slot, "person", (handler, paused), program, drawn=1000 * world.left.pauses)
 
 
+def circuit(world: World, destination: str, *, opened: bool) -> None:
+    """Starts the opening or the closing of a circuit by hand."""
+    slot = world.free("person", 2)
+    program = programs.circuit(destination, opened=opened)
+    _begin(world, slot, "person", (destination, opened), program, drawn=1000 * world.left.openings)
+
+
 def _begin(
     world: World, slot: str, kind: str, about: Hashable, program: Program, **parts: Any
 ) -> None:

@@ -8,6 +8,11 @@ from typing import Any, Final, cast
 from simulation.engine.acting import PLAIN, Handlers, act, ask_a_person
 from simulation.engine.stepping import Ask, Call, Program
 from webhook_inbox import providers
+from webhook_inbox.destinations.manual_circuit import (
+    CircuitRequest,
+    close_circuit,
+    open_circuit,
+)
 from webhook_inbox.domain.errors import HandlerTimedOut, Unavailable
 from webhook_inbox.domain.manifest import HandlerSpec, Manifest, SourceSpec
 from webhook_inbox.domain.model import Delivery
@@ -219,6 +224,21 @@ def control(handler: str, *, paused: bool) -> Program:
         ports = Ports(ask, Manifest())
         request = PauseRequest(handler, by="ann", reason="looked at", now=ports.clock.now())
         operation = pause if paused else resume
+        try:
+            return operation(ports.table, ports.randomness, request)
+        except Unavailable as error:
+            return error
+
+    return run
+
+
+def circuit(destination: str, *, opened: bool) -> Program:
+    """Returns a program that opens or closes a circuit by hand."""
+
+    def run(ask: Ask) -> Any:
+        ports = Ports(ask, Manifest())
+        request = CircuitRequest(destination, by="ann", reason="seen", now=ports.clock.now())
+        operation = open_circuit if opened else close_circuit
         try:
             return operation(ports.table, ports.randomness, request)
         except Unavailable as error:

@@ -13,6 +13,7 @@ from simulation.invariants import circuits, cursors, due_index, effects
 from simulation.invariants.observer import Actor, Observer, RunName, must, named, run_name
 from simulation.invariants.transitions import changed, check_turn
 from simulation.worlds.scenario import Deployment, Scenario
+from webhook_inbox.destinations.circuit import breaker_key
 from webhook_inbox.domain.idempotency import versioned
 from webhook_inbox.domain.manifest import DEFAULT_LANE, SPLIT
 from webhook_inbox.domain.ports import Change, Item, Key
@@ -290,6 +291,8 @@ class World:
             lost = self.observer.lost
             cursors.check_moved(self.aws, old or {}, new, lane_of=self._lane_of, lost=lost)
         elif circuits.is_circuit(key):
+            by_hand = actor.kind == "person"
+            circuits.check_held(key, old or {}, new, by_hand=by_hand)
             circuits.changed(self.observer, key, old or {}, new, now=now, max_skew=self.max_skew)
         elif key.pk == CONTROL_PK:
             self.observer.pause_changed(
@@ -325,6 +328,10 @@ class World:
         if old is not None and new.get("approvals", {}) not in ({}, old.get("approvals")):
             self.observer.decided.add(run)
             self._approved(run, old)
+
+    def opened_by_hand(self, destination: str) -> bool:
+        """Returns whether a person has opened the circuit of a destination."""
+        return "held_since" in (self.aws.table.row(breaker_key(destination)) or {})
 
     def _lane_of(self, handler: str) -> str:
         lane = self.deployment.manifest.lane_of(handler)

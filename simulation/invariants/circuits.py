@@ -6,12 +6,22 @@ from simulation.invariants.observer import Observer, must
 from webhook_inbox.domain.ports import Item, Key
 
 DESTINATION: Final = "destination#"
-CIRCUIT: Final = ("open_until", "probe", "paused_until")
+CIRCUIT: Final = ("open_until", "probe", "paused_until", "held_since")
 
 
 def is_circuit(key: Key) -> bool:
     """Returns whether a key is that of a destination's circuit."""
     return key.pk.startswith(DESTINATION) and key.sk == "breaker"
+
+
+def check_held(key: Key, old: Item, new: Item, *, by_hand: bool) -> None:
+    """Checks that only a person opens a circuit by hand, and only a person closes it then."""
+    if by_hand:
+        return
+    for name in ("held_since", "open_until"):
+        same = old.get(name) == new.get(name)
+        free = name == "open_until" and "held_since" not in old
+        must("circuit", same or free, f"{key.pk}: {name} of a circuit that a person controls")
 
 
 def changed(observer: Observer, key: Key, old: Item, new: Item, *, now: int, max_skew: int) -> None:

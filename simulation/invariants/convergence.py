@@ -65,7 +65,7 @@ def converge(world: World) -> None:
     for _ in range(STEPS * rolling):
         if _run_one(world):
             continue
-        if _unblock(world) or _resume(world) or _approve(world):
+        if _unblock(world) or _resume(world) or _close(world) or _approve(world):
             continue
         waiting = unacknowledged(world)
         if not waiting and quiet(world):
@@ -135,6 +135,15 @@ def _resume(world: World) -> bool:
     for handler in world.observer.paused:
         if world.free("person", 1):
             invocations.control(world, handler, paused=False)
+            return True
+    return False
+
+
+def _close(world: World) -> bool:
+    """Closes a circuit that a person opened."""
+    for name in world.deployment.manifest.destinations:
+        if world.opened_by_hand(name) and world.free("person", 1):
+            invocations.circuit(world, name, opened=False)
             return True
     return False
 

@@ -31,6 +31,8 @@ WEIGHTS: Final = {
     "decides": 1.0,
     "pauses": 0.5,
     "resumes": 1.0,
+    "opens": 0.5,
+    "closes": 1.0,
     "deploys": 0.3,
     "ages": 2.0,
     "expires": 0.5,

@@ -66,6 +66,16 @@ DESTINATION_WORLDS: Final = (
         budget={"failures": 1, "faults": 1, "jumps": 2},
     ),
     world(
+        "a circuit is opened by hand",
+        HERE,
+        on=FRAGILE,
+        outcomes={"mail": (FAILS,)},
+        faults=(),
+        receivers=1,
+        workers=1,
+        budget={"failures": 1, "jumps": 2, "openings": 1},
+    ),
+    world(
         "a rate limit with three events",
         HERE,
         SECOND,

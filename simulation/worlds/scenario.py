@@ -214,6 +214,7 @@ class Budget:
     redrives: int = 0
     decisions: int = 0  # about held runs
     pauses: int = 0  # and resumptions of handlers
+    openings: int = 0  # and closings of circuits, by hand
     deployments: int = 0
     ages: int = 0  # idle weeks, until events, and then runs, have expired
 

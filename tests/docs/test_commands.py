@@ -66,11 +66,11 @@ def _check_make(words: list[str]) -> None:
     for word in words[2:]:
         name, _, arguments = word.partition("=")
         assert name == "ARGS"
-        _parse(["dev", *shlex.split(arguments)])
+        parse(["dev", *shlex.split(arguments)])
 
 
 def _check_webhookctl(words: list[str]) -> None:
-    _parse(words[1:])
+    parse(words[1:])
     for word in words[1:]:
         if word.startswith("events/"):
             assert (ROOT / word).is_file() or (PROJECT / word).is_file()
@@ -117,7 +117,7 @@ def _check_addresses(words: list[str]) -> None:
         assert port in {"8787", "8788"}
 
 
-def _parse(words: list[str]) -> None:
+def parse(words: list[str]) -> None:
     """Parses a command line without running it; wrong options raise."""
     command: Any = typer.main.get_command(app)
     words = [word for word in words if not re.fullmatch(r"/tmp/.*", word)] + _stand_in(words)

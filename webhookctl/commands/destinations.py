@@ -1,12 +1,15 @@
-"""`destinations`: shows the circuits, the rates and the waiting runs of the destinations."""
+"""`destinations`: lists the destinations, and opens and closes their circuits by hand."""
 
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
+import typer
+
+from webhook_inbox.adapters.system import SystemRandomness
 from webhook_inbox.destinations.circuit import (
     Circuit,
     Phase,
@@ -15,6 +18,11 @@ from webhook_inbox.destinations.circuit import (
     limit_key,
 )
 from webhook_inbox.destinations.gate import WAITS_FOR, spelled_rate
+from webhook_inbox.destinations.manual_circuit import (
+    CircuitRequest,
+    close_circuit,
+    open_circuit,
+)
 from webhook_inbox.destinations.rate_limiter import RESERVATION, moment
 from webhook_inbox.domain.manifest import DestinationSpec
 from webhook_inbox.domain.model import Run
@@ -22,11 +30,13 @@ from webhook_inbox.domain.ports import Item, Key
 from webhook_inbox.domain.timestamps import EPOCH, from_ms, to_ms
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import RUN_LIFE, live
+from webhookctl.checkout import unknown
 from webhookctl.command_tree import CommandTree
 from webhookctl.display.output import counted
 from webhookctl.display.table import Column, Fit
 from webhookctl.display.times import iso, relative, span
-from webhookctl.invocation import Invocation, takes_options
+from webhookctl.errors import CommandError
+from webhookctl.invocation import By, Invocation, caller, takes_options
 
 COLUMNS: Final = (
     Column("DESTINATION", Fit.NAME),
@@ -40,12 +50,12 @@ COLUMNS: Final = (
 PER_SHARD: Final = 200
 WORKERS: Final = 8
 
-app: Final = CommandTree(help="Show what protects the destinations.")
+app: Final = CommandTree(help="List the destinations; open and close their circuits.")
 
 
 @app.callback()
 def destinations() -> None:
-    """Show what protects the destinations."""
+    """List the destinations; open and close their circuits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +92,68 @@ def list_destinations(call: Invocation) -> None:
     call.output.note(f"Inspect the oldest run with `{inspect}`; --json has its ids.")
 
 
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The destination, as listed.")]
+
+
+@app.command("open")
+@takes_options
+def open_destination(
+    call: Invocation,
+    *,
+    name: Name,
+    reason: Annotated[str, typer.Option(help="Shown with the destination and in the audit.")],
+    by: By = None,
+) -> None:
+    """Open a circuit by hand: runs wait without an attempt until it is closed by hand.
+
+    Takes effect within a second; calls in progress finish.
+    """
+    wish = _wish(call, name, reason, by)
+    before = open_circuit(call.target.table, SystemRandomness(), wish)
+    close = call.program.command("destinations close", argument=name)
+    if before is not None:
+        raise CommandError(
+            f"the circuit of {name} is already open by hand since"
+            f" {iso(from_ms(before['held_since']))} by {before['held_by']}:"
+            f" {before['held_reason']}; close it with `{close}`"
+        )
+    _done(call, name, opened=True)
+    call.output.note(f"Takes effect within a second. Close it with `{close}`.")
+
+
+@app.command("close")
+@takes_options
+def close_destination(
+    call: Invocation,
+    *,
+    name: Name,
+    reason: Annotated[str, typer.Option(help="Recorded in the audit.")] = "",
+    by: By = None,
+) -> None:
+    """Close a circuit that a person or failures opened; waiting runs return at the drain rate."""
+    wish = _wish(call, name, reason, by)
+    if not close_circuit(call.target.table, SystemRandomness(), wish):
+        listed = call.program.command("destinations list")
+        raise CommandError(f"the circuit of {name} is not open; see `{listed}`")
+    _done(call, name, opened=False)
+    call.output.note("Waiting runs return within minutes, at the drain rate of the destination.")
+
+
+def _wish(call: Invocation, name: str, reason: str, by: str | None) -> CircuitRequest:
+    """Returns the request; raises CommandError for an unknown destination."""
+    specs = call.target.manifest.destinations
+    if name not in specs:
+        raise CommandError(unknown("destination", name, specs))
+    return CircuitRequest(name, by or caller(call.target), reason, call.clock.now())
+
+
+def _done(call: Invocation, name: str, *, opened: bool) -> None:
+    if call.as_json:
+        call.output.json({"destination": name, "opened_by_hand": opened})
+    else:
+        call.output.line(f"The circuit of {name} is {'open by hand' if opened else 'closed'}.")
+
+
 def _rows(call: Invocation, names: Iterable[str]) -> dict[Key, Item]:
     """Returns the rows of circuits and rate limits, by key."""
     keys = [key for name in names for key in (breaker_key(name), limit_key(name))]
@@ -111,10 +183,12 @@ def destination_object(
     oldest = min(runs, key=_received_at, default=None)
     queue = moment(rows.get(limit_key(spec.name), {}).get(RESERVATION, 0))
     paused = from_ms(circuit.paused_until)
+    shown = spec.breaker is not None or circuit.held_since
     return {
         "destination": spec.name,
         "base_url": spec.base_url,
-        "circuit": str(circuit.phase(to_ms(now))) if spec.breaker else None,
+        "circuit": str(circuit.phase(to_ms(now))) if shown else None,
+        "opened_by_hand": _opening(rows.get(breaker_key(spec.name), {})),
         "failures": circuit.failures,
         "next_probe": iso(_next_probe(circuit, now) if spec.breaker else None),
         "paused_until": iso(paused if paused > now else None),
@@ -126,10 +200,18 @@ def destination_object(
     }
 
 
+def _opening(row: Item) -> dict[str, Any] | None:
+    """Returns the opening by hand as JSON data; None without one."""
+    if "held_since" not in row:
+        return None
+    at = iso(from_ms(row["held_since"]))
+    return {"at": at, "by": row["held_by"], "reason": row["held_reason"]}
+
+
 def _next_probe(circuit: Circuit, now: datetime) -> datetime | None:
     """Returns when a run may probe; None while the circuit is closed."""
     phase = circuit.phase(to_ms(now))
-    if phase is Phase.CLOSED:
+    if phase is Phase.CLOSED or circuit.held_since:
         return None
     if phase is Phase.OPEN:
         return from_ms(circuit.open_until)
@@ -149,6 +231,8 @@ def _received_at(run: Run) -> datetime:
 
 def _row(found: Mapping[str, Any], now: datetime) -> tuple[object, ...]:
     circuit, paused = found["circuit"] or "none", found["paused_until"]
+    if found["opened_by_hand"]:
+        circuit += " by hand"
     if found["failures"]:
         circuit += f", {counted(found['failures'], 'failure')}"
     if paused:

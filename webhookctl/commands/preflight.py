@@ -10,19 +10,18 @@ import typer
 
 from webhookctl.account import resolve
 from webhookctl.checkout import Checkout
-from webhookctl.display.output import counted
+from webhookctl.display.checks import failed, result_object, show, summarize
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, takes_options
 from webhookctl.preflight.checks import identified, results
 from webhookctl.preflight.identity import cdk_settings, of_cdk
 from webhookctl.preflight.plan import Plan
 from webhookctl.preflight.reader import Reader
-from webhookctl.preflight.result import Level, Result
+from webhookctl.preflight.result import Result
 from webhookctl.target import LOCAL, VARIABLE
 
 # The name of a stack is this or the context value `stack`, a dash and the stage.
 PREFIX: Final = "WebhookInbox"
-LEVEL: Final = 9  # columns of a level and its gap
 Context = Annotated[
     list[str] | None,
     typer.Option(
@@ -74,38 +73,15 @@ def _context(root: Path, stack: str, given: Sequence[str]) -> dict[str, str]:
 
 
 def _print(call: Invocation, found: Sequence[Result]) -> None:
-    if call.as_json:
-        return
-    for each in found:
-        limit = f"; limit {each.limit}" if each.limit else ""
-        text = f"{each.level:<{LEVEL}}{each.check}: {each.figure}{limit}"
-        call.output.text(text, hanging=" " * LEVEL)
-        if each.remedy:
-            call.output.text(each.remedy, indent=" " * LEVEL)
+    if not call.as_json:
+        show(call.output, found)
 
 
 def _finish(call: Invocation, stack: str, found: Sequence[Result]) -> None:
     """Prints the JSON or the summary; exits with 1 where a check failed."""
-    counts = {level: sum(each.level is level for each in found) for level in Level}
     if call.as_json:
-        checks = [
-            {
-                "check": each.check,
-                "level": str(each.level),
-                "figure": each.figure,
-                "limit": each.limit,
-                "remedy": each.remedy,
-            }
-            for each in found
-        ]
+        checks = [result_object(each) for each in found]
         call.output.json({"stack": stack, "checks": checks})
     else:
-        told = (
-            counted(counts[level], str(level), _plural(level)) for level in Level if counts[level]
-        )
-        call.output.note(f"{', '.join(told)}.")
-    raise typer.Exit(int(counts[Level.FAILURE] > 0))
-
-
-def _plural(level: Level) -> str:
-    return "" if level in {Level.WARNING, Level.FAILURE} else str(level)
+        summarize(call.output, found)
+    raise typer.Exit(int(failed(found)))

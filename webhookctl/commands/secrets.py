@@ -37,12 +37,12 @@ COLUMNS: Final = (
     Column("USED_BY", Fit.NOTE),
 )
 
-app: Final = CommandTree(help="Set and list secrets.")
+app: Final = CommandTree(help="Set, rotate and list secrets.")
 
 
 @app.callback()
 def secrets() -> None:
-    """Set and list secrets."""
+    """Set, rotate and list secrets."""
 
 
 @app.command("set")
@@ -110,6 +110,11 @@ def _reader(target: Target, name: str, *, planned: NoStack | None) -> str:
             f"{there}{' To' if there.endswith('?') else '; to'} store it all the same, add --create"
         )
     return known[name]
+
+
+def deployed_reader(target: Target, name: str) -> str:
+    """Returns the document of a secret of the deployed inbox; raises CommandError as `set`."""
+    return _reader(target, name, planned=None)
 
 
 def _of_checkout(target: Target) -> Manifest:

@@ -1,13 +1,14 @@
 """The secrets of an inbox by name, without their values."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, Final
 
 from webhook_inbox import providers
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
-from webhook_inbox.domain.secret_document import HANDLERS, SOURCES, TOOLS, Secrets
+from webhook_inbox.domain.secret_document import HANDLERS, SOURCES, TOOLS, Rotation, Secrets
 
 STATES: Final = ("not set", "one value", "two values")
 # The user of a secret that is in no destination.
@@ -17,12 +18,17 @@ WEBHOOKCTL: Final = "webhookctl"
 
 @dataclass(frozen=True, slots=True)
 class NamedSecret:
-    """A secret's name, its document's reader, how many live values it has, and what uses it."""
+    """A secret's name, its document's reader, how many values it has, and what uses it.
+
+    `since` and `until` are the times of a rotation that ends; see `secret_document.Rotation`.
+    """
 
     name: str
     reader: str
     values: int
     users: tuple[str, ...]
+    since: datetime | None = None
+    until: datetime | None = None
 
     @property
     def state(self) -> str:
@@ -43,10 +49,17 @@ def named_secrets(manifest: Manifest, stored: Mapping[str, Secrets]) -> list[Nam
         TOOLS: dict.fromkeys(sorted(stored[TOOLS]), (WEBHOOKCTL,)),
     }
     return [
-        NamedSecret(name, reader, len(stored[reader].get(name, ())), users[reader].get(name, ()))
+        _named(name, reader, stored[reader].get(name, ()), users[reader].get(name, ()))
         for reader in users
         for name in dict.fromkeys((*users[reader], *sorted(stored[reader])))
     ]
+
+
+def _named(name: str, reader: str, values: tuple[str, ...], users: tuple[str, ...]) -> NamedSecret:
+    found = NamedSecret(name, reader, len(values), users)
+    if not isinstance(values, Rotation):
+        return found
+    return replace(found, since=values.since, until=values.until)
 
 
 def _users_of_sources(sources: Iterable[SourceSpec]) -> dict[str, tuple[str, ...]]:

@@ -12,9 +12,10 @@ class Level(StrEnum):
     """The outcome of a check; only a failure makes the command fail."""
 
     OK = "ok"
-    WARNING = "warning"  # the deployment succeeds
-    FAILURE = "failure"  # the deployment, or the inbox after it, fails
+    WARNING = "warning"  # the deployment succeeds; the inbox works
+    FAILURE = "failure"  # the deployment, or the inbox, fails
     UNKNOWN = "unknown"  # not checked; the remedy has the reason
+    SKIPPED = "skipped"  # does not apply; the figure has the reason
 
 
 @dataclass(frozen=True, slots=True)

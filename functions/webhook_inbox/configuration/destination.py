@@ -192,7 +192,7 @@ class Destination(ConfigTable):
     )
     breaker: Annotated[BreakerTable | None, BeforeValidator(_none)] = Field(
         default=BreakerTable(),
-        description="{ failures = …, recovery = …, drain = … }, or false: the circuit never opens",
+        description="{ failures = …, recovery = …, drain = … }, or false: failures never open it",
     )
     sign: Name | None = Field(
         default=None,

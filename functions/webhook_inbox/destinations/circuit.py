@@ -44,6 +44,8 @@ class CallOutcome:
 # The rows of a destination expire this long after their last write: far longer than any circuit
 # is open or any run waits.
 LIFE: Final = timedelta(days=35)
+# The `open_until` of a circuit that a person opened: it is never probed.
+HELD_UNTIL: Final = 10**14
 
 
 class Phase(StrEnum):
@@ -64,6 +66,7 @@ class Circuit:
         probe: the lease of the run that probes, "" for none.
         probe_until: when the lease of the probe expires, and another run may probe.
         paused_until: when the pause after the last 429 ends, or ended.
+        held_since: when a person opened it; 0 if it is not open by hand.
     """
 
     failures: int = 0
@@ -71,6 +74,7 @@ class Circuit:
     probe: str = ""
     probe_until: int = 0
     paused_until: int = 0
+    held_since: int = 0
 
     def phase(self, now: int) -> Phase:
         """Returns the phase at this time."""

@@ -60,7 +60,7 @@ class CircuitBreaker:
     def look(self, spec: DestinationSpec) -> Circuit:
         """Returns the circuit of a destination as it was at most one second ago.
 
-        Without a breaker it is never open. A pause applies to every destination.
+        Without a breaker only a person opens it. A pause applies to every destination.
 
         Raises:
             Unavailable: the table failed.
@@ -71,7 +71,8 @@ class CircuitBreaker:
         if seen is None or not 0 <= to_ms(now) - seen[1] < BELIEVED // MILLISECOND:
             self._remember(spec, live(self._table.get(breaker_key(spec.name)), now))
         circuit, _ = self._seen[spec.name]
-        return circuit if spec.breaker else replace(circuit, open_until=0)
+        opens = spec.breaker or circuit.held_since
+        return circuit if opens else replace(circuit, open_until=0)
 
     def acquire(self, spec: DestinationSpec) -> bool:
         """Leases the probe of a recovering circuit; True for one run only.
@@ -151,7 +152,9 @@ class CircuitBreaker:
         pause = min(max(asked, SHORTEST_PAUSE), LONGEST_PAUSE)
         until = to_ms(self._clock.now() + pause)
         longer = either(Absent("paused_until"), Less("paused_until", until))
-        self._write(spec, Change(set={"paused_until": until}), when=longer)
+        # The write sets the expiry of the row, which is later for a circuit that a person opened.
+        when = every(longer, Absent("held_since"))
+        self._write(spec, Change(set={"paused_until": until}), when=when)
 
     def _opening(self, breaker: BreakerSpec) -> dict[str, Any]:
         return {"open_until": to_ms(self._clock.now() + timedelta(seconds=breaker.recovery))}

@@ -27,6 +27,8 @@ from webhook_inbox.domain.timestamps import to_ms
 
 # The prefix of `Run.waits_for` of a run that waits for a destination.
 WAITS_FOR: Final = "destination "
+# How long a run waits before it looks again at a circuit that a person opened.
+RECHECK: Final = 60 * SECOND
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +167,8 @@ class Gate:
         # It returns when the circuit may be probed. One that found another run probing returns
         # a second later: nearly all probes are over by then.
         probed = max(circuit.open_until * MILLISECOND, self._now() + SECOND)
+        if circuit.held_since:
+            probed = self._now() + RECHECK
         return self._limiter.admit(Pace(spec, circuit), reservation, floor=probed + LEAD)
 
     def _refusal(
@@ -213,6 +217,8 @@ def _keep(spec: DestinationSpec, reservations: dict[str, int], reservation: int)
 
 def _reason(spec: DestinationSpec, circuit: Circuit, place: Place, now: int) -> tuple[str, str]:
     """Returns the reason for a wait as text, and `on_limit` where it is the rate."""
+    if circuit.held_since:
+        return f"destination {spec.name}: its circuit was opened by hand", ""
     if circuit.open_until:
         return f"destination {spec.name}: its circuit is open", ""
     if not place.retry_at and circuit.paused_until > now:

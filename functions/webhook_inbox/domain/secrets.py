@@ -13,7 +13,7 @@ from urllib.parse import quote, quote_plus, unquote
 
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.ports import Clock, SecretStore
-from webhook_inbox.domain.secret_document import Secrets
+from webhook_inbox.domain.secret_document import Secrets, in_force
 
 LIFE: Final = timedelta(seconds=60)
 # An operator sets a missing secret and then tries it.
@@ -109,14 +109,18 @@ class SecretCache:
         secrets = {name: self._store.generated(name)} if generated else self._store.fetch()
         place = name if generated else ""
         self._copies[place] = _Copy(secrets, self._clock.now())
-        return secrets.get(name, ())
+        return self._in_force(secrets, name)
 
     def _cached(self, name: str) -> tuple[tuple[str, ...], timedelta | None]:
         """Returns the cached values and their age, None if they were never read."""
         copy = self._copies.get(name if name in GENERATED else "")
         if copy is None:
             return (), None
-        return copy.secrets.get(name, ()), self._clock.now() - copy.read_at
+        return self._in_force(copy.secrets, name), self._clock.now() - copy.read_at
+
+    def _in_force(self, secrets: Secrets, name: str) -> tuple[str, ...]:
+        # Not when the document is read: a cached rotation ends on time as well.
+        return in_force(secrets.get(name, ()), self._clock.now())
 
 
 # Concealed tokens and all live secrets of a document, which has room for so many, are searched in

@@ -10,7 +10,7 @@
     same                          waiter#{number}#{id}     early run: handlers/ordering/waiters
     same                          line                     last number of the line: queue/line
     same                          line#{number}            waiting serial run: queue/line
-    destination#{name}            breaker                  circuit: destinations/circuit_breaker
+    destination#{name}            breaker                  circuit: destinations/*circuit*
     same                          limit                    next slots: destinations/rate_limiter
     control                       handler#{name}           paused handler: ledger/pauses
     guard#{source}#{hash}         guard                    accepted content: ingest/deduplication

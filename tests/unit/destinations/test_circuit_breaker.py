@@ -8,8 +8,16 @@ import pytest
 
 from tests.unit.destinations.site import BREAKER, CRM, FRAGILE, LIMITED, Site
 from webhook_inbox.adapters.memory import Fault
+from webhook_inbox.adapters.memory.system import SeededRandomness
 from webhook_inbox.destinations.circuit import CallOutcome
 from webhook_inbox.destinations.circuit_breaker import PROBE_MARGIN
+from webhook_inbox.destinations.gate import RECHECK
+from webhook_inbox.destinations.manual_circuit import (
+    CircuitRequest,
+    close_circuit,
+    open_circuit,
+)
+from webhook_inbox.destinations.rate_limiter import SECOND
 
 OK, FAILED = CallOutcome.ok(), CallOutcome.failed()
 LEASE = FRAGILE.timeout + PROBE_MARGIN.total_seconds()
@@ -438,3 +446,78 @@ def test_a_row_outlives_every_wait_by_far(opened: Site) -> None:
 
     assert opened.breaker_row()["expires_at"] > month
     assert opened.limit_row()["expires_at"] > month
+
+
+# -- by hand
+
+
+def by_hand(site: Site) -> CircuitRequest:
+    return CircuitRequest(site.spec.name, by="kim", reason="maintenance", now=site.clock.now())
+
+
+def open_by_hand(site: Site) -> None:
+    assert open_circuit(site.table, SeededRandomness(9), by_hand(site)) is None
+    site.clock.advance(seconds=1)
+
+
+def test_one_that_a_person_opened_has_no_recovery_and_no_probe(site: Site) -> None:
+    open_by_hand(site)
+    for _ in range(50):
+        assert site.wait(site.admit(gate=site.worker())) <= RECHECK / SECOND + 1
+        assert not site.gate._breaker.acquire(site.spec)
+        site.clock.advance(days=1)
+
+
+def test_a_person_opens_one_of_a_destination_without_a_breaker(site: Site) -> None:
+    site.spec = replace(CRM, breaker=None)
+    open_by_hand(site)
+    assert site.put_off() > 0
+
+
+def test_no_response_of_a_call_in_flight_closes_it(recovering: Site) -> None:
+    probing = recovering.worker()
+    admission = recovering.admit(gate=probing)
+    recovering.enter(dict(admission.reservations), gate=probing)
+    open_by_hand(recovering)
+
+    for answer in (OK, FAILED, CallOutcome.limited(timedelta(hours=1))):
+        probing.report(recovering.spec, answer)
+
+    row = recovering.breaker_row()
+    assert (row["held_by"], "probe" in row) == ("kim", False)
+    assert not recovering.admit().go
+    recovering.clock.advance(days=40)
+    assert not recovering.admit(gate=recovering.worker()).go
+
+
+def test_failures_are_not_counted_against_it(site: Site) -> None:
+    gate = site.worker()
+    kept = dict(site.admit(gate=gate).reservations)
+    site.enter(kept, gate=gate)
+    open_by_hand(site)
+    gate.report(site.spec, FAILED)
+    assert site.breaker_row().get("failures", 0) == 0
+
+
+def test_the_second_person_learns_of_the_first(site: Site) -> None:
+    open_by_hand(site)
+    before = open_circuit(site.table, SeededRandomness(8), by_hand(site))
+    assert before is not None
+    assert before["held_reason"] == "maintenance"
+
+
+def test_a_person_closes_it_and_one_that_failures_opened(site: Site, opened: Site) -> None:
+    assert close_circuit(opened.table, SeededRandomness(8), by_hand(opened))
+    opened.clock.advance(seconds=1)
+    assert opened.admit().go
+    assert not close_circuit(opened.table, SeededRandomness(8), by_hand(opened))
+
+
+def test_the_actions_are_in_the_audit_before_they_are_done(site: Site) -> None:
+    open_by_hand(site)
+    close_circuit(site.table, SeededRandomness(8), by_hand(site))
+    rows = [row for row in site.table if row["pk"].startswith("audit#")]
+    assert [(row["action"], row["by"], row["reason"]) for row in rows] == [
+        ("open-circuit", "kim", "maintenance"),
+        ("close-circuit", "kim", "maintenance"),
+    ]

@@ -1,6 +1,7 @@
 """The document of one reader's secrets."""
 
 import json
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -9,10 +10,13 @@ from hypothesis import strategies as st
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.secret_document import (
     LIMIT,
+    Rotation,
     Secrets,
+    in_force,
     parse,
     removed,
     replaced,
+    revoked,
     rotated,
     write,
 )
@@ -90,3 +94,61 @@ def test_a_document_that_secrets_manager_would_refuse_is_not_written() -> None:
     assert len(write({"a": ("x" * fits,)})) == LIMIT
     with pytest.raises(ConfigurationError, match=f"{LIMIT + 1} bytes, .* remove names"):
         write({"a": ("x" * (fits + 1),)})
+
+
+# -- a rotation that ends
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+END = NOW + timedelta(hours=24)
+
+
+def rotation() -> Secrets:
+    return rotated({"a": ("old", "older")}, "a", "new", since=NOW, until=END)
+
+
+def test_the_previous_value_is_in_force_until_the_end() -> None:
+    values = rotation()["a"]
+    assert in_force(values, END - timedelta(milliseconds=1)) == ("new", "old")
+    assert in_force(values, END) == ("new",)
+    assert in_force(("new", "old"), END) == ("new", "old")
+
+
+def test_its_times_are_written_and_read() -> None:
+    text = write(rotation())
+    assert json.loads(text)["a"] == {
+        "current": "new",
+        "previous": "old",
+        "since": "2026-01-01T00:00:00+00:00",
+        "until": "2026-01-02T00:00:00+00:00",
+    }
+    read = parse(text)["a"]
+    assert isinstance(read, Rotation)
+    assert (read, read.since, read.until) == (("new", "old"), NOW, END)
+
+
+def test_a_time_without_a_zone_is_utc() -> None:
+    text = write(rotation()).replace("+00:00", "")
+    assert in_force(parse(text)["a"], END) == ("new",)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"until": "soon"}, {"until": 7}, {"since": None}, {"previous": None}, {"more": "x"}],
+)
+def test_a_malformed_rotation_is_no_value(change: dict[str, object]) -> None:
+    document = {"a": {**json.loads(write(rotation()))["a"], **change}, "b": "other"}
+    text = json.dumps(document)
+    assert parse(text, leniently=True) == {"b": ("other",)}
+    with pytest.raises(ValueError, match="has a malformed 'a'"):
+        parse(text)
+
+
+def test_the_first_value_and_the_same_value_have_no_end() -> None:
+    assert not isinstance(rotated({}, "a", "new", since=NOW, until=END)["a"], Rotation)
+    assert rotated(rotation(), "a", "new", since=END, until=END) == rotation()
+
+
+def test_the_next_change_removes_a_previous_value() -> None:
+    assert rotated(rotation(), "a", "newer")["a"] == ("newer", "new")
+    assert revoked(rotation(), "a") == {"a": ("new",)}
+    assert revoked({"b": ("x",)}, "a") == {"b": ("x",)}

@@ -3,6 +3,7 @@
 import json
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable
+from datetime import timedelta
 from typing import NoReturn
 from urllib.parse import quote, quote_plus
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from requests.utils import requote_uri
 
 from webhook_inbox.adapters.memory import ManualClock, MemorySecrets
+from webhook_inbox.domain.secret_document import Rotation
 from webhook_inbox.domain.secrets import REDACTED_FROM, SecretCache
 
 SECRET = "wh/sec+of a provider?é=&~!'(*)#[]%"
@@ -152,3 +154,15 @@ def test_many_secrets_are_redacted_without_making_their_forms_again(
 
     monkeypatch.setattr("webhook_inbox.domain.secrets._written", again)
     assert made.redact("an error") == "an error"
+
+
+def test_a_cached_rotation_ends_on_time_and_its_previous_value_stays_redacted() -> None:
+    clock = ManualClock()
+    end = clock.now() + timedelta(seconds=30)
+    values = Rotation(("the-new-value", "the-old-value"), since=clock.now(), until=end)
+    made = SecretCache(store=MemorySecrets({"it": values}), clock=clock)
+    assert made.get("it") == ("the-new-value", "the-old-value")
+    clock.advance(seconds=30)
+    assert made.get("it") == ("the-new-value",)
+    assert made.refresh("it") == ("the-new-value",)
+    assert made.redact("the-old-value") == "[secret]"

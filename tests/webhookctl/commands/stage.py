@@ -36,6 +36,8 @@ from webhookctl.secret_documents import SecretDocuments
 from webhookctl.target import NoStack, Selection, Target
 
 STACK = "WebhookInbox-test"
+STACK_ID = f"arn:aws:cloudformation:eu-central-1:123456789012:stack/{STACK}/1"
+DEAD_URL = "https://sqs.us-east-1.amazonaws.com/123456789012/absent"
 PREFIX = "webhook-inbox/WebhookInbox-test/"
 MANIFEST = Manifest(
     stage="test",
@@ -148,11 +150,12 @@ def failed(message: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Result:
-    """What a command did."""
+    """What a command did; `err` is without the line that names the target."""
 
     code: int
     out: str
     err: str
+    target: str = ""
 
     @property
     def data(self) -> Any:
@@ -194,7 +197,8 @@ class Cli:
         with pytest.raises(SystemExit) as ended:
             main(arguments, world=outside)
         captured = self._capsys.readouterr()
-        return Result(int(ended.value.code or 0), captured.out, captured.err)
+        target, err = _without_target(captured.err)
+        return Result(int(ended.value.code or 0), captured.out, err, target)
 
     def _connect(self, selection: Selection) -> Target:
         self.selected.append(selection)
@@ -213,8 +217,12 @@ class Cli:
             urls=self.urls,
             client=self._client,
             api_url=self.api_url,
-            queue_urls=dict.fromkeys(self.inbox.queues, "the inbox's own"),
+            queue_urls={lane: f"https://sqs.example/{lane}" for lane in self.inbox.queues},
+            dlq_urls=dict.fromkeys(self.inbox.queues, DEAD_URL),
+            processors={"default": "processor"},
+            reconciler="reconciler",
             read_manifest=self._read_manifest,
+            stack_id=STACK_ID,
         )
 
     def _read_manifest(self) -> Manifest:
@@ -231,6 +239,13 @@ class Cli:
             "dlqs": self.inbox.dlqs,
         }
         return doubles[service] if service in doubles else client(service)
+
+
+def _without_target(err: str) -> tuple[str, str]:
+    """Returns the line that names the target, and all others."""
+    lines = err.splitlines(keepends=True)
+    named = [line for line in lines if line.startswith((f"{STACK} · ", "local · "))]
+    return "".join(named).rstrip("\n"), "".join(line for line in lines if line not in named)
 
 
 class Server(ThreadingHTTPServer):

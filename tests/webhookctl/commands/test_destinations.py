@@ -68,6 +68,7 @@ def test_a_healthy_destination_has_a_closed_circuit_and_nothing_waits(cli: Cli) 
         "destination": "crm",
         "base_url": "https://crm.example",
         "circuit": "closed",
+        "opened_by_hand": None,
         "failures": 0,
         "next_probe": None,
         "paused_until": None,
@@ -152,3 +153,67 @@ def test_no_destination_and_no_manifest_are_said(cli: Cli) -> None:
     assert cli("destinations", "list").err == "The deployed inbox has no destinations.\n"
     cli.manifest = None
     assert cli("destinations", "list").code == 1
+
+
+# -- by hand
+
+
+WHY = ("--reason", "maintenance", "--by", "kim")
+
+
+def audited(inbox: Inbox) -> list[tuple[str, str, str]]:
+    rows = (row for row in inbox.table if row["pk"].startswith("audit#"))
+    return [(row["action"], row["by"], row["request"]["destination"]) for row in rows]
+
+
+def test_a_circuit_that_is_opened_by_hand_holds_the_runs_until_it_is_closed_by_hand(
+    cli: Cli, inbox: Inbox
+) -> None:
+    shown = cli("destinations", "open", "crm", *WHY)
+    assert (shown.code, shown.out) == (0, "The circuit of crm is open by hand.\n")
+    inbox.deliver("evt-1")
+    inbox.work_once()
+    inbox.clock.advance(hours=2)
+    inbox.work_once()
+    assert inbox.handled == []
+    assert inbox.run().attempt_count == 0
+    found = listed(cli)
+    assert (found["circuit"], found["waiting"], found["next_probe"]) == ("open", 1, None)
+    assert found["opened_by_hand"] == {
+        "at": "2026-01-01T00:00:00.000Z",
+        "by": "kim",
+        "reason": "maintenance",
+    }
+    assert row(cli)[1] == "open by hand"
+
+    shown = cli("destinations", "close", "crm", "--by", "kim", "--json")
+    assert shown.data == {"destination": "crm", "opened_by_hand": False}
+    inbox.clock.advance(minutes=2)
+    inbox.work_once()
+    assert inbox.handled == [("acme.fulfil", "evt-1", 1)]
+    assert audited(inbox) == [("open-circuit", "kim", "crm"), ("close-circuit", "kim", "crm")]
+
+
+def test_one_without_a_breaker_can_be_opened_as_well(cli: Cli) -> None:
+    assert cli("destinations", "open", "plain", *WHY).code == 0
+    assert listed(cli, "plain")["circuit"] == "open"
+
+
+def test_an_open_one_names_the_person_who_opened_it(cli: Cli, inbox: Inbox) -> None:
+    cli("destinations", "open", "crm", *WHY)
+    inbox.clock.advance(seconds=1)
+    shown = cli("destinations", "open", "crm", *WHY)
+    assert shown.code == 1
+    assert "already open by hand since 2026-01-01T00:00:00.000Z by kim: maintenance" in shown.err
+    assert "`webhookctl destinations close crm`" in shown.err
+
+
+def test_a_circuit_that_failures_opened_can_be_closed(cli: Cli, gate: Gate) -> None:
+    fail(gate, 3)
+    assert cli("destinations", "close", "crm", "--by", "kim").code == 0
+    assert (listed(cli)["circuit"], listed(cli)["failures"]) == ("closed", 0)
+
+
+def test_a_closed_or_unknown_one_is_an_error(cli: Cli) -> None:
+    assert "is not open" in cli("destinations", "close", "crm", "--by", "kim").err
+    assert 'did you mean "crm"?' in cli("destinations", "close", "crn").err

@@ -2,6 +2,7 @@
 
 import io
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ from botocore.exceptions import ClientError
 from tests.webhookctl.commands.stage import MANIFEST, PREFIX, STACK, Cli, client, documents
 from webhook_inbox.adapters.aws.secrets_manager import SecretsManagerStore
 from webhook_inbox.domain.manifest import DestinationSpec, SourceSpec
-from webhook_inbox.domain.secret_document import HANDLERS, SOURCES, TOOLS
+from webhook_inbox.domain.secret_document import HANDLERS, SOURCES, TOOLS, in_force
+from webhookctl.display.times import iso
 
 VALUE = "whsec_a-value-nobody-may-see"
 DOCUMENT = PREFIX + SOURCES
@@ -337,3 +339,111 @@ def test_on_a_terminal_it_is_asked_for_without_echo(
     assert cli("secrets", "set", "acme", stdin=Terminal()).code == 0
     assert asked["hide_input"] is True
     assert stored() == (VALUE,)
+
+
+# -- rotation
+
+
+def audited() -> list[dict[str, object]]:
+    rows = client("dynamodb").scan(TableName="ledger")["Items"]
+    return [row for row in rows if row["pk"]["S"].startswith("audit#")]
+
+
+def test_a_rotation_keeps_the_previous_value_until_its_end(cli: Cli) -> None:
+    cli("secrets", "set", "acme", stdin="the-first-value")
+    shown = cli("secrets", "rotate", "acme", "--overlap", "2h", "--by", "kim", stdin=VALUE)
+    until = cli.inbox.now + timedelta(hours=2)
+    assert (shown.code, shown.out) == (
+        0,
+        f"Rotated acme; the previous value is valid until {iso(until)}.\n",
+    )
+    values = stored()
+    assert values == (VALUE, "the-first-value")
+    assert in_force(values, until - timedelta(seconds=1)) == values
+    assert in_force(values, until) == (VALUE,)
+
+
+def test_its_audit_has_names_and_no_value(cli: Cli) -> None:
+    cli("secrets", "set", "acme", stdin="the-first-value")
+    cli("secrets", "rotate", "acme", "--by", "kim", stdin=VALUE)
+    [row] = audited()
+    assert row["action"] == {"S": "secret-rotate"}
+    assert row["request"]["M"]["secret"] == {"S": "acme"}  # type: ignore[index]
+    assert VALUE not in str(row)
+    assert "first-value" not in str(row)
+
+
+def test_the_value_is_never_an_argument(cli: Cli) -> None:
+    assert cli("secrets", "rotate", "acme", VALUE, stdin="x").code == 2
+
+
+@pytest.mark.parametrize("overlap", ["31d", "soon", ""])
+def test_an_overlap_without_a_bound_is_refused(cli: Cli, overlap: str) -> None:
+    shown = cli("secrets", "rotate", "acme", "--overlap", overlap, stdin=VALUE)
+    assert shown.code == 2
+    assert "--overlap" in shown.err
+
+
+def test_the_first_value_and_the_same_value_are_no_rotation(cli: Cli) -> None:
+    first = cli("secrets", "rotate", "acme", "--json", stdin=VALUE)
+    assert first.data == {"name": "acme", "change": "created", "previous_until": None}
+    same = cli("secrets", "rotate", "acme", stdin=VALUE)
+    assert same.out == "Unchanged: acme already has this value.\n"
+
+
+def test_the_previous_value_is_revoked_with_yes_only(cli: Cli) -> None:
+    cli("secrets", "set", "acme", stdin="the-leaked-value")
+    cli("secrets", "rotate", "acme", stdin=VALUE)
+    shown = cli("secrets", "revoke", "acme", "--previous")
+    assert (shown.code, len(stored())) == (0, 2)
+    assert "Dry run" in shown.err
+    shown = cli("secrets", "revoke", "acme", "--previous", "--yes")
+    assert (shown.code, stored()) == (0, (VALUE,))
+    assert "has no previous value" in cli("secrets", "revoke", "acme", "--previous", "--yes").err
+
+
+def test_the_current_value_cannot_be_revoked(cli: Cli) -> None:
+    shown = cli("secrets", "revoke", "acme", "--yes")
+    assert shown.code == 2
+    assert "secrets set --replace" in shown.err
+
+
+def test_the_status_shows_each_rotation_and_no_value(cli: Cli) -> None:
+    for _ in range(2):
+        cli("secrets", "set", "github", stdin=f"value-{_}")
+    cli("secrets", "set", "acme", stdin="the-first-value")
+    cli("secrets", "rotate", "acme", "--overlap", "2h", stdin=VALUE)
+    cli.inbox.clock.advance(minutes=30)
+    shown = cli("secrets", "status")
+    assert shown.code == 0
+    lines = {line.split()[0]: " ".join(line.split()[1:]) for line in shown.out.splitlines()}
+    assert lines["acme"] == "two values 30 min ago in 1 h 30 min no delivery in 14 days"
+    assert lines["github"] == "two values - next change no delivery in 14 days"
+    assert VALUE not in shown.out
+    cli.inbox.clock.advance(hours=2)
+    [acme] = cli("secrets", "status", "acme", "--json").objects
+    assert (acme["values"], acme["previous_last_used"]) == (1, None)
+
+
+def test_the_status_has_the_last_use_of_the_previous_value(cli: Cli) -> None:
+    cli("secrets", "set", "acme", stdin="the-first-value")
+    cli("secrets", "rotate", "acme", stdin=VALUE)
+    used = cli.inbox.now - timedelta(hours=3)
+    client("cloudwatch").put_metric_data(
+        Namespace=f"WebhookInbox/{STACK}",
+        MetricData=[
+            {
+                "MetricName": "VerifiedWithPrevious",
+                "Dimensions": [{"Name": "source", "Value": "acme"}],
+                "Timestamp": used,
+                "Value": 2.0,
+            }
+        ],
+    )
+    [acme] = cli("secrets", "status", "acme", "--json").objects
+    assert acme["previous_last_used"] == iso(used)
+
+
+def test_an_unknown_name_has_no_status(cli: Cli) -> None:
+    shown = cli("secrets", "status", "acne")
+    assert (shown.code, 'did you mean "acme"?' in shown.err) == (1, True)

@@ -11,6 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.unit.support.world import MANIFEST
+from tests.webhookctl.commands.stage import Cli, Inbox, client
 from webhook_inbox.domain.manifest import METADATA, Manifest
 from webhookctl.checkout import known_manifest
 from webhookctl.errors import CommandError
@@ -27,7 +28,9 @@ OUTPUTS = {
     "SecretPrefix": "webhook-inbox/Inbox/",
     "GeneratedKeys": json.dumps({"inbox/token-key": "arn:of:the:key"}),
     "IngestFunctionName": "ingest",
+    "ProcessorFunctionNames": json.dumps({"default": "processor"}),
     "ReplayFunctionName": "replay",
+    "ReconcilerFunctionName": "reconciler",
     "WebhookUrlStripe": "https://abc.execute-api.eu-west-1.amazonaws.com/webhooks/stripe",
     "WebhookUrlStripeEu": "https://abc.execute-api.eu-west-1.amazonaws.com/webhooks/stripe-eu",
 }
@@ -59,7 +62,9 @@ class Clients:
             message = f"Stack with id {StackName} does not exist"
             raise ClientError({"Error": {"Code": "ValidationError", "Message": message}}, "x")
         outputs = [{"OutputKey": k, "OutputValue": v} for k, v in self.outputs.items()]
-        return {"Stacks": [{"StackName": StackName, "Outputs": outputs}]}
+        stack_id = f"arn:aws:cloudformation:eu-west-1:123456789012:stack/{StackName}/1"
+        stack = {"StackName": StackName, "StackId": stack_id, "Outputs": outputs}
+        return {"Stacks": [stack]}
 
     def get_template_summary(self, *, StackName: str) -> dict[str, Any]:  # noqa: N803
         return {"Metadata": json.dumps(self.metadata)} if self.metadata else {}
@@ -297,3 +302,48 @@ def test_a_target_reads_bodies_only_when_asked() -> None:
     assert made == ["dynamodb"]
     target.ledger(with_bodies=True)
     assert made == ["dynamodb", "s3", "dynamodb"]
+
+
+# -- the line that names it
+
+
+def test_the_line_has_account_and_region_of_the_stack_without_a_further_call(
+    aws: Clients,
+) -> None:
+    target = connect(Selection(stack="Inbox"))
+    assert target.line == "Inbox · account 123456789012 · eu-west-1"
+    assert [service for service, _ in aws.made] == ["cloudformation"]
+
+
+def test_the_line_of_the_local_inbox_has_its_url(running: State) -> None:
+    assert connect(Selection(local=True)).line == "local · http://127.0.0.1:8787"
+
+
+def test_each_command_names_its_target_once(cli: Cli, inbox: Inbox) -> None:
+    shown = cli("inbox", "list")
+    assert shown.target == "WebhookInbox-test · account 123456789012 · eu-central-1"
+
+
+def test_with_json_the_target_is_named_on_a_terminal_only(
+    cli: Cli, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert cli("inbox", "list", "--json").target == ""
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    assert cli("inbox", "list", "--json").target.startswith("WebhookInbox-test · account")
+
+
+def test_a_planned_stack_is_named_by_the_caller_and_without_the_right_by_its_region(
+    cli: Cli, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def denied(**_: str) -> None:
+        raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "x")
+
+    cli.deployed = False
+    shown = cli("secrets", "list")
+    assert (shown.code, shown.target) == (
+        0,
+        "WebhookInbox-test · account 123456789012 · us-east-1",
+    )
+    monkeypatch.setattr(client("sts"), "get_caller_identity", denied)
+    shown = cli("secrets", "list")
+    assert (shown.code, shown.target) == (0, "WebhookInbox-test · account unknown · us-east-1")

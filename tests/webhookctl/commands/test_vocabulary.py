@@ -1,23 +1,26 @@
 """All commands share one vocabulary of options, one form of JSON and one form of help."""
 
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.webhookctl.commands.every_command import ARGUMENTS, leaves
+from tests.docs.test_commands import parse
+from tests.webhookctl.commands.every_command import ARGUMENTS, EFFECTS, leaves
 from tests.webhookctl.commands.stage import Cli, Inbox, Result
 from tests.webhookctl.commands.test_hostile_text import EVIL, assert_harmless
 from webhookctl.errors import CommandError
+from webhookctl.examples import EXAMPLES
 from webhookctl.target import Selection, Target
 
 LEAVES = leaves()
 CALLS = {**ARGUMENTS, "check": ()}
-OFFLINE = {"check", "conformance", "dev", "init", "verify"}
+OFFLINE = {"check", "completion", "conformance", "dev", "init", "verify"}
+# They print no JSON: one runs until it is stopped, the other prints a script.
+WITHOUT_JSON = {"completion", "dev"}
 SELECTING = ("--local", "--stack", "--profile", "--region")
-# They change several runs; all others change one run, or none.
-BULK = {"hold approve", "hold deny", "rejected release", "replay", "sources reconcile"}
 
 
 def options(command: str) -> dict[str, Any]:
@@ -52,14 +55,38 @@ def test_an_option_has_one_name_in_all_commands(command: str) -> None:
     assert not [p for p in named if "event" in p.name and p.metavar != "EVENT_ID"]
 
 
-def test_every_command_that_changes_several_runs_has_a_dry_run() -> None:
-    assert {command for command in LEAVES if "--yes" in options(command)} == BULK
+def test_every_command_has_an_effect_and_each_destructive_one_a_dry_run() -> None:
+    assert EFFECTS.keys() == LEAVES.keys()
+    destructive = {command for command, effect in EFFECTS.items() if effect == "destructive"}
+    assert {command for command in LEAVES if "--yes" in options(command)} == destructive
+
+
+@pytest.mark.parametrize("command", LEAVES)
+def test_no_command_asks_a_question_that_no_option_answers(command: str) -> None:
+    # `init` asks for an address that `--alarms` gives, and a secret is read from standard input.
+    assert not [p.name for p in LEAVES[command].params if getattr(p, "prompt", None)]
+
+
+@pytest.mark.parametrize("command", LEAVES)
+def test_every_help_has_examples_that_parse(cli: Cli, command: str) -> None:
+    shown = cli(*command.split(), "--help").out
+    assert EXAMPLES[command]
+    for example in EXAMPLES[command]:
+        assert f"  {example}\n" in shown.partition("Examples:\n")[2]
+        words = shlex.split(example.partition(" < ")[0].partition(" > ")[0])
+        assert words[0] == "webhookctl"
+        parse([__file__ if word.endswith((".json", ".txt")) else word for word in words[1:]])
+
+
+def test_no_example_is_of_a_command_that_is_gone() -> None:
+    assert EXAMPLES.keys() == LEAVES.keys()
 
 
 def test_every_command_that_records_a_person_takes_the_name() -> None:
     assert {command for command in LEAVES if "--by" in options(command)} == {
         *("complete", "handlers pause", "handlers resume", "hold approve", "hold deny"),
-        *("rejected release", "replay", "secrets enrol", "skip", "smoke"),
+        *("destinations close", "destinations open", "rejected release", "replay"),
+        *("secrets enrol", "secrets revoke", "secrets rotate", "skip", "smoke"),
     }
 
 
@@ -85,9 +112,11 @@ def test_a_target_is_refused_where_it_has_no_effect(
         assert f"no option {option[0]}" in shown.err
 
 
-def test_dev_has_no_json(cli: Cli) -> None:
-    for words in (["--json", "dev"], ["dev", "--json"]):
-        shown = cli(*words)
+@pytest.mark.parametrize("command", sorted(WITHOUT_JSON))
+def test_some_have_no_json(cli: Cli, command: str) -> None:
+    words = [command, *CALLS.get(command, ())]
+    for given in (["--json", *words], [*words, "--json"]):
+        shown = cli(*given)
         assert (shown.code, shown.err) == (2, "")
         assert "no option --json" in shown.data["error"]["message"]
 
@@ -147,7 +176,7 @@ def test_the_most_similar_name_is_suggested(
 # -- JSON
 
 
-@pytest.mark.parametrize("command", CALLS)
+@pytest.mark.parametrize("command", sorted(CALLS.keys() - WITHOUT_JSON))
 def test_json_is_one_object_a_line(cli: Cli, inbox: Inbox, files: Path, command: str) -> None:
     inbox.deliver(type_="refunded")
     shown = run(cli, command, "--json")

@@ -69,7 +69,10 @@ class MemorySecrets:
 
     def live(self, name: str) -> tuple[str, ...]:
         """Returns the live values of one secret."""
-        return tuple(filter(str.strip, self._values.get(name, ())))
+        values = self._values.get(name, ())
+        found = tuple(filter(str.strip, values))
+        # A rotation keeps its times.
+        return values if found == values else found
 
     def rotate(self, name: str, value: str) -> None:
         """Sets the current value; the old one becomes the previous."""

@@ -1,0 +1,1 @@
+"""The checks of `webhookctl doctor`: whether a deployed inbox works, and what it waits for."""

@@ -1,0 +1,57 @@
+"""Runs the checks concurrently; one that cannot be read is unknown, and the others go on."""
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Final
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from webhook_inbox.domain.errors import InboxError
+from webhookctl.doctor import alarms, functions, ledger, queues, secrets, stack
+from webhookctl.doctor.examination import Examination
+from webhookctl.errors import CommandError, explain
+from webhookctl.preflight.reader import Unread
+from webhookctl.preflight.result import Level, Result
+
+Check = Callable[[Examination], Result | Iterable[Result]]
+
+# In the order in which they are printed: what stops the inbox precedes what waits in it.
+CHECKS: Final[dict[str, Check]] = {
+    "stack": stack.stack,
+    "drift": stack.drift,
+    "code": functions.code,
+    "clock": stack.clock,
+    "secrets": secrets.secrets,
+    "destinations": secrets.placeholders,
+    "event sources": functions.mappings,
+    "schedule": functions.schedule,
+    "reconciler": functions.reconciler,
+    "queues": queues.work,
+    "DLQs": queues.dead,
+    "recovery": queues.recovery,
+    "paused": ledger.paused,
+    "circuits": ledger.circuits,
+    "held": ledger.waiting,
+    "alarms": alarms.alarms,
+    "alarm addresses": alarms.subscriptions,
+}
+WORKERS: Final = 8
+
+
+def findings(exam: Examination, *, start_drift: bool = False) -> Iterator[Result]:
+    """Yields the results of all checks, in a stable order."""
+    checks = CHECKS | ({"drift": stack.start_drift} if start_drift else {})
+    with ThreadPoolExecutor(WORKERS) as pool:
+        for results in pool.map(partial(_run, exam), checks.keys(), checks.values()):
+            yield from results
+
+
+def _run(exam: Examination, name: str, check: Check) -> list[Result]:
+    try:
+        found = check(exam)
+        return [found] if isinstance(found, Result) else list(found)
+    except Unread as error:
+        return [Result(name, Level.UNKNOWN, "not checked", remedy=str(error))]
+    except (BotoCoreError, ClientError, CommandError, InboxError) as error:
+        return [Result(name, Level.UNKNOWN, "not checked", remedy=explain(error))]

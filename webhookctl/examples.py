@@ -1,0 +1,68 @@
+"""An example of every command, for its help."""
+
+from collections.abc import Mapping
+from typing import Final
+
+# By the command's words; each line is a whole command.
+EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
+    "check": ("webhookctl check --stage prod",),
+    "complete": (
+        "webhookctl --local complete evt_1 --result 7",
+        'webhookctl --local complete evt_1 --error "the disk was full" --retry',
+    ),
+    "completion": (
+        "webhookctl completion bash > ~/.local/share/bash-completion/completions/webhookctl",
+        "webhookctl completion fish > ~/.config/fish/completions/webhookctl.fish",
+    ),
+    "conformance": ("webhookctl conformance vectors/acme.json",),
+    "destinations list": ("webhookctl --stack WebhookInbox-prod destinations list",),
+    "destinations open": ('webhookctl --local destinations open crm --reason "CRM maintenance"',),
+    "destinations close": ("webhookctl --local destinations close crm",),
+    "dev": ("webhookctl dev --port 8787",),
+    "dlq list": ("webhookctl --stack WebhookInbox-prod dlq list",),
+    "doctor": (
+        "webhookctl --stack WebhookInbox-prod doctor",
+        "webhookctl --stack WebhookInbox-prod doctor --drift",
+    ),
+    "handlers list": ("webhookctl --local handlers list",),
+    "handlers pause": ('webhookctl --local handlers pause stripe.fulfil --reason "CRM is down"',),
+    "handlers resume": ("webhookctl --local handlers resume stripe.fulfil",),
+    "hold approve": (
+        'webhookctl --local hold approve evt_1 --reason "the customer agreed"',
+        "webhookctl --local hold approve --subject identical-body --reason genuine --yes",
+    ),
+    "hold deny": ('webhookctl --local hold deny evt_1 --reason "a duplicate"',),
+    "hold list": ("webhookctl --local hold list --subject identical-body",),
+    "inbox export": ("webhookctl --local inbox export evt_1",),
+    "inbox ignored": ("webhookctl --local inbox ignored --since 7d",),
+    "inbox inspect": ("webhookctl --local inbox inspect evt_1 --body",),
+    "inbox list": (
+        "webhookctl --stack WebhookInbox-prod inbox list --status dead_letter",
+        "webhookctl --local inbox list --source stripe --since 2h --json",
+    ),
+    "init": ("webhookctl init inbox --alarms mailto:oncall@example.com",),
+    "preflight": ("webhookctl --stack WebhookInbox-prod preflight",),
+    "rejected list": ("webhookctl --local rejected list --source stripe --since 2d",),
+    "rejected release": ("webhookctl --local rejected release --source stripe --yes",),
+    "rejected show": ("webhookctl --local rejected show 1767225600000-1a2b3c",),
+    "replay": (
+        "webhookctl --local replay --source stripe --since 2h",
+        "webhookctl --local replay evt_1 --yes",
+    ),
+    "secrets enrol": ("webhookctl --local secrets enrol shopify --for 15m",),
+    "secrets list": ("webhookctl --stack WebhookInbox-prod secrets list",),
+    "secrets revoke": ("webhookctl --local secrets revoke stripe --previous --yes",),
+    "secrets rotate": ("webhookctl --local secrets rotate stripe --overlap 24h < new-secret",),
+    "secrets set": ("webhookctl --local secrets set stripe < secret",),
+    "secrets status": ("webhookctl --stack WebhookInbox-prod secrets status",),
+    "send": ("webhookctl --local send events/stripe/invoice.paid.json --source stripe",),
+    "skip": ('webhookctl --local skip evt_1 --handler stripe.fulfil --reason "refunded by hand"',),
+    "smoke": ("webhookctl --stack WebhookInbox-prod smoke",),
+    "sources reconcile": (
+        "webhookctl --local sources reconcile github --hook octo/app/7 --since 1d",
+    ),
+    "verify": (
+        "webhookctl verify --source stripe --headers headers.txt --body body.json"
+        " --secret-env SECRET",
+    ),
+}
