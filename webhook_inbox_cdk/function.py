@@ -9,7 +9,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
-from webhook_inbox_cdk import names, regions
+from webhook_inbox_cdk import regions
 from webhook_inbox_cdk.bundle import Bundle
 from webhook_inbox_cdk.waive import waive, wildcard
 
@@ -85,7 +85,6 @@ class InboxFunction(lambda_.Function):
             environment={
                 **shape.environment,
                 "POWERTOOLS_SERVICE_NAME": shape.name,
-                "POWERTOOLS_METRICS_NAMESPACE": names.metrics_namespace(scope),
             },
             log_group=log_group,
             role=role,

@@ -20,7 +20,7 @@ from webhook_inbox_cdk.domain import Domain
 from webhook_inbox_cdk.ingest import Ingest
 from webhook_inbox_cdk.ledger import Ledger
 from webhook_inbox_cdk.maintenance import Reconciler, Replay
-from webhook_inbox_cdk.names import queue_prefix, stage_of
+from webhook_inbox_cdk.names import metrics_namespace, queue_prefix, stage_of
 from webhook_inbox_cdk.network import needs, vpc_from
 from webhook_inbox_cdk.platform import Platform
 from webhook_inbox_cdk.processor import DEFAULT_CONCURRENCY, Placement, Processor
@@ -200,6 +200,7 @@ class WebhookInbox(Construct):
                 for name in self.manifest.lanes
             },
             queue_prefix=queue_prefix(self),
+            metrics_namespace=metrics_namespace(self),
             secrets=Secrets(
                 self,
                 "Secrets",

@@ -5,10 +5,11 @@ from functools import cached_property
 from importlib import import_module
 from typing import Any, Final
 
-from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools import Logger
 
 from ingest.http import receive, response
-from ingest.telemetry import observe
+from ingest.telemetry import measure, observe
+from webhook_inbox.adapters.aws.embedded_metrics import MetricLines
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.ports import Clock, Table
 from webhook_inbox.ingest.ingest import Ingest
@@ -31,7 +32,7 @@ class Routes:
         lanes: Lanes,
         clock: Clock,
         logger: Logger,
-        metrics: Metrics,
+        metrics: MetricLines,
     ) -> None:
         self._ingest = ingest
         self._clock = clock
@@ -44,14 +45,19 @@ class Routes:
         # A manual invocation may send any payload.
         if isinstance(event, Mapping) and COMPLETIONS in str(event.get("rawPath")):
             return self._complete(event)
-        receipt = receive(self._ingest, event, self._clock.now())
-        return response(observe(self._logger, self._metrics, receipt))
+        begun = self._clock.now()
+        receipt = receive(self._ingest, event, begun)
+        answer = response(observe(self._logger, receipt))
+        answered = self._clock.now()
+        measure(self._metrics, receipt, taken=answered - begun)
+        self._metrics.flush(answered)
+        return answer
 
     @cached_property
     def _complete(self) -> Answer:
         # Loaded at the first completion, since deliveries do not need it.
         completing = import_module("ingest.completions").Completing(
-            **self._parts, clock=self._clock, logger=self._logger, metrics=self._metrics
+            **self._parts, clock=self._clock, logger=self._logger
         )
         answer: Answer = completing.answer
         return answer

@@ -12,6 +12,8 @@ from typing import Final
 
 # The dimension value where a name is not of the manifest: a caller's text makes no metric.
 NONE: Final = "none"
+# The death of a run from which on it counts as DEAD_AGAIN.
+AGAIN: Final = 3
 # The dimension sets of a metric without dimensions.
 TOTAL: Final = ((),)
 
@@ -100,7 +102,9 @@ DEAD_AGAIN: Final = Metric("DeadAgain", "runs that died the third time or later"
 REPLAYED_DONE: Final = Metric("ReplayedDone", "replayed runs that are done or skipped")
 REPLAYED_DEAD: Final = Metric("ReplayedDead", "replayed runs that are dead again")
 EFFECTS_IN_DOUBT: Final = Metric(
-    "EffectsInDoubt", "runs that were held because an effect is in doubt", used=_BOTH
+    "EffectsInDoubt",
+    "runs that were held because it is unknown whether an effect happened",
+    used=_BOTH,
 )
 DESTINATION_REFUSALS: Final = Metric(
     "DestinationRefusals", "runs that died of a destination's 401, 403 or DNS error", used=_ALARM
@@ -117,7 +121,7 @@ RECONCILER_INCOMPLETE: Final = Metric(
 RECONCILER_FAILED: Final = Metric("ReconcilerFailed", "calls that failed in a pass", used=_ALARM)
 RECONCILER_FOUND: Final = Metric(
     "ReconcilerFound",
-    "runs without a message that it sent, or without a worker that it lists",
+    "runs that were lost on their way: sent for the first time or again, or listed",
     used=_BOTH,
 )
 RUNS_LOST: Final = Metric("RunsLost", "runs that are dead after six sends", used=_ALARM)

@@ -124,6 +124,7 @@ class Run:
         ordering_key: the ordering key of a serial run.
         blocking: whether it is dead and blocks its ordering key.
         place: the number of its last entry in the line of its ordering key, 0 for none.
+        deaths: how often it became a dead letter.
         claims: the number of leases, deferrals included; it distinguishes attempts.
         error_line: the handler's file and line of `last_error`, like "handlers/orders.py:12", ""
             where no line of a handler raised it.
@@ -166,6 +167,7 @@ class Run:
     blocking: bool = False
     place: int = 0
     claims: int = 0
+    deaths: int = 0
     expires_at: datetime | None = None
     in_due_index: bool = False
 

@@ -15,12 +15,13 @@ from traceback import format_exception
 
 from webhook_inbox.domain.errors import Reason, Rejected, Unavailable
 from webhook_inbox.domain.manifest import SMOKE, SMOKE_SOURCE, Manifest, SourceSpec
+from webhook_inbox.domain.metrics import Duplicate
 from webhook_inbox.domain.model import Delivery, StoredEvent
 from webhook_inbox.domain.ports import NOWHERE, Blobs, Fetcher, Table, Vault
 from webhook_inbox.domain.provider import Identity, Provider, Verified
 from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.ingest import enrolment, events
-from webhook_inbox.ingest.deduplication import IdempotentReceiver
+from webhook_inbox.ingest.deduplication import IdempotentReceiver, Recorded
 from webhook_inbox.ingest.ignored import IgnoredTypes
 from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
 from webhook_inbox.ingest.rejected import RejectedStore
@@ -135,14 +136,16 @@ class Ingest:
     def _accept(
         self, event: StoredEvent, provider: Provider, identity: Identity, verified: Verified
     ) -> Receipt:
-        outcome = self._receiver.take(event)
+        recorded = self._receiver.take(event)
+        outcome = recorded.outcome
         handlers = event.runs if outcome is IngestOutcome.ACCEPTED else ()
         status = {
             IngestOutcome.ACCEPTED: provider.accepted_status,
             IngestOutcome.HELD: provider.accepted_status,
             IngestOutcome.CONFLICT: provider.conflict_status,
         }.get(outcome, 200)
-        return _receipt(provider, outcome, status, identity, verified, handlers)
+        receipt = _receipt(provider, outcome, status, identity, verified, handlers)
+        return replace(receipt, duplicate=_kind(recorded, provider, identity))
 
     def _verify(
         self, delivery: Delivery, source: SourceSpec, provider: Provider
@@ -190,6 +193,25 @@ class Ingest:
     def _is_well_formed(self, delivery: Delivery, source: SourceSpec, provider: Provider) -> bool:
         secrets = self._secrets.get(source.secret) if provider.needs_secret else ()
         return is_well_formed(provider, delivery, secrets, self._keys)
+
+
+def _kind(recorded: Recorded, provider: Provider, identity: Identity) -> Duplicate | None:
+    """Returns the kind of a duplicate, None for any other delivery; the first rule that fits.
+
+    attack    known signed content under another id, or in other bytes (G6)
+    self      its event's runs should have begun by now: its first delivery was not answered, or
+              the queue has a backlog
+    resend    the provider never retries by itself, or says that this is no retry
+    retry     any other
+    """
+    if recorded.outcome is IngestOutcome.REPLAYED:
+        return Duplicate.ATTACK
+    if recorded.outcome is not IngestOutcome.DUPLICATE:
+        return None
+    if recorded.unfinished:
+        return Duplicate.SELF
+    resent = not provider.retries or identity.retry == 0
+    return Duplicate.RESEND if resent else Duplicate.RETRY
 
 
 def _receipt(

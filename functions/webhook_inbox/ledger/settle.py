@@ -216,6 +216,7 @@ def _dead(run: Run, now: datetime, sent_at: datetime) -> Mapping[str, Any]:
     return {
         "dead_at": max(to_ms(now), to_ms(sent_at)),
         "attempts_in_round": 0,
+        "deaths": run.deaths + 1,
         **dead_entry(key_of_run(run), run.expires_at or now),
         **({"blocking": True} if run.blocking else {}),
     }

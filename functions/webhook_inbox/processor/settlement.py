@@ -77,9 +77,17 @@ class LeasedRun:
         keeps_message: bool = False,
     ) -> RunResult:
         """Returns the message's result."""
-        attempt = self.run.attempt_count
+        run = self.run
         return RunResult(
-            outcome, self.reference, attempt, detail, error, keeps_message=keeps_message
+            outcome,
+            self.reference,
+            run.attempt_count,
+            detail,
+            error,
+            received_at=run.expires_at - RUN_LIFE if run.expires_at else None,
+            deaths=run.deaths + (outcome is RunOutcome.DEAD),
+            replayed=bool(run.replays),
+            keeps_message=keeps_message,
         )
 
 
@@ -201,7 +209,7 @@ class Settler:
         }
         leased = leased.in_line(now)
         self._settle(leased, Settlement(Status.HELD, "held", now, reason, spent=False, held=held))
-        return leased.result(RunOutcome.HELD, reason)
+        return replace(leased.result(RunOutcome.HELD, reason), doubtful=error.doubtful)
 
     def _wait(
         self,

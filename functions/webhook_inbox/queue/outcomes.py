@@ -9,7 +9,7 @@ from webhook_inbox.queue.message import RunMessage
 
 
 class RunOutcome(StrEnum):
-    """How the processing of one message ended; the value is a dimension of the metric."""
+    """How the processing of one message ended."""
 
     DONE = "done"
     SKIPPED = "skipped"  # the handler had nothing to do
@@ -46,6 +46,10 @@ class RunResult:
         due: when the run continues; None if it does not wait for a time.
         items: the number of a batch's items by outcome, once all were read.
         page: whether to page the on-call engineer.
+        doubtful: whether the run is held because an effect is in doubt.
+        received_at: when the run's event was received; None if the run was not read.
+        deaths: how often the run has died, this time included.
+        replayed: whether a replay has sent the run.
         degraded: the checks that were skipped because the ledger did not answer.
         keeps_message: whether SQS must keep the message. True unless every consequence is stored.
     """
@@ -58,5 +62,9 @@ class RunResult:
     due: datetime | None = None
     items: Mapping[str, int] = field(default_factory=dict)
     page: bool = False
+    doubtful: bool = False
+    received_at: datetime | None = None
+    deaths: int = 0
+    replayed: bool = False
     degraded: tuple[str, ...] = ()
     keeps_message: bool = True

@@ -18,6 +18,7 @@ COMMON: dict[str, Any] = {
     "table_name": "ledger",
     "queue_url": "https://sqs.example/1/webhook-inbox-dev-default",
     "queue_prefix": "webhook-inbox-dev-",
+    "metrics_namespace": "WebhookInbox/WebhookInbox-dev",
 }
 ENVIRONMENTS = [
     IngestEnvironment(
