@@ -59,8 +59,8 @@ class Records:
         if self._executor.alive:
             # A handler that would not stop must not go on behind its lost lease: the run is
             # settled, so the process ends, and its message comes back as settled.
-            self._logger.error("ending the process: a handler is still running after its time")
             self.flush()
+            self._logger.error("ending the process: a handler is still running after its time")
             os._exit(1)
         if result.keeps_message:
             raise KeepMessage(str(result.outcome))

@@ -336,17 +336,36 @@ def test_the_lease_outlives_the_invocation_and_ends_before_the_message_is_back(
     assert timedelta(seconds=50) <= deadline < timedelta(seconds=55)
 
 
-def test_each_message_is_counted_by_lane_handler_and_outcome(inbox: Inbox) -> None:
+def test_each_result_is_counted_by_handler_and_outcome(inbox: Inbox) -> None:
     inbox.process(take(inbox, "lab.fine"), take(inbox, "lab.raise", event_id="evt-2"))
 
-    counted = [metric for metric in inbox.output.metrics() if "Messages" in metric]
+    runs = [point for point in inbox.output.points() if point.name == "Runs"]
 
-    dimensions = ("lane", "handler", "outcome", "service")
-    assert [tuple(metric[name] for name in dimensions) for metric in counted] == [
-        ("default", "lab.fine", "done", "processor"),
-        ("default", "lab.burn", "failed", "processor"),
+    assert [(point.dimensions, point.values) for point in runs] == [
+        ({"outcome": "done"}, [1]),
+        ({"handler": "lab.fine", "outcome": "done"}, [1]),
+        ({"outcome": "failed"}, [1]),
+        ({"handler": "lab.burn", "outcome": "failed"}, [1]),
     ]
-    for metric in counted:
-        [declared] = metric["_aws"]["CloudWatchMetrics"]
-        assert declared["Namespace"] == "WebhookInbox/Account"
-        assert [set(names) for names in declared["Dimensions"]] == [set(dimensions)]
+
+
+def test_a_batch_of_one_handler_is_one_line_of_metrics(inbox: Inbox) -> None:
+    messages = [take(inbox, "lab.fine", event_id=f"evt-{number}") for number in range(3)]
+    inbox.output.read()
+
+    inbox.process(*messages)
+
+    [line] = inbox.output.metrics()
+    assert (line["Runs"], line["Attempts"]) == ([1, 1, 1], [1, 1, 1])
+    assert len(line["ReceiptToDone"]) == 3
+    assert all(0 < seconds < 60 for seconds in line["ReceiptToDone"])
+
+
+def test_a_run_that_is_not_over_has_neither_attempts_nor_a_time(inbox: Inbox) -> None:
+    inbox.process(take(inbox, "lab.raise"))
+
+    assert {point.name for point in inbox.output.points()} <= {
+        "Runs",
+        "Accepted",
+        "AcknowledgementTime",
+    }

@@ -264,7 +264,8 @@ class Processor:
         result = self._settler.settle(leased, spec, error)
         self._invoker.settled(error, leased.run, lane=leased.policy.worker.lane)
         degraded = (*decision.degraded, *self._gate.degraded())
-        return replace(result, items=journal.items, degraded=degraded)
+        received_at = decision.event.received_at
+        return replace(result, items=journal.items, degraded=degraded, received_at=received_at)
 
     def _call(
         self,

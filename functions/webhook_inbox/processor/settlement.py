@@ -84,7 +84,6 @@ class LeasedRun:
             run.attempt_count,
             detail,
             error,
-            received_at=run.expires_at - RUN_LIFE if run.expires_at else None,
             deaths=run.deaths + (outcome is RunOutcome.DEAD),
             replayed=bool(run.replays),
             keeps_message=keeps_message,

@@ -47,7 +47,7 @@ class RunResult:
         items: the number of a batch's items by outcome, once all were read.
         page: whether to page the on-call engineer.
         doubtful: whether the run is held because an effect is in doubt.
-        received_at: when the run's event was received; None if the run was not read.
+        received_at: when the run's event was received; None if no attempt was made.
         deaths: how often the run has died, this time included.
         replayed: whether a replay has sent the run.
         degraded: the checks that were skipped because the ledger did not answer.
