@@ -15,6 +15,7 @@ from webhook_inbox_cdk.function import CLOUDWATCH_KEY
 from webhook_inbox_cdk.waive import waive
 
 from webhook_inbox.configuration.inbox_toml import ThrottleSpec
+from webhook_inbox.domain.metrics import THROTTLED, THROTTLED_BY_ROUTE
 
 # No body, header or query string: some providers put tokens there. No path: a completion's path
 # ends in its token. Ingest's log has the source, under integrationRequestId.
@@ -37,9 +38,8 @@ COMPLETIONS: Final = "POST /completions/{token}"
 UNKNOWN: Final = "ANY /webhooks/{source}"
 # A flood of unknown sources uses no other route's limit.
 UNKNOWN_THROTTLE: Final = ThrottleSpec(rate=5, burst=10)
-# The metric of requests with the answer 429: of all routes but UNKNOWN, and by route.
-THROTTLED: Final = "Throttled"
-THROTTLED_BY_ROUTE: Final = "ThrottledByRoute"
+# API Gateway answers for ingest after this time.
+ANSWER_SECONDS: Final = 10
 
 
 def source_route(source: str) -> str:
@@ -110,7 +110,7 @@ class Api(Construct):
             "Ingest",
             ingest,
             payload_format_version=apigatewayv2.PayloadFormatVersion.VERSION_2_0,
-            timeout=Duration.seconds(10),
+            timeout=Duration.seconds(ANSWER_SECONDS),
             # A permission per route would exceed the 20 KB of a function's policy.
             scope_permission_to_route=False,
         )
@@ -127,8 +127,8 @@ class Api(Construct):
         throttled = logs.FilterPattern.string_value("$.status", "=", "429")
         known = logs.FilterPattern.string_value("$.route", "!=", UNKNOWN)
         for name, pattern, dimensions in (
-            (THROTTLED, logs.FilterPattern.all(throttled, known), None),
-            (THROTTLED_BY_ROUTE, throttled, {"route": "$.route"}),
+            (THROTTLED.name, logs.FilterPattern.all(throttled, known), None),
+            (THROTTLED_BY_ROUTE.name, throttled, {"route": "$.route"}),
         ):
             logs.MetricFilter(
                 self,

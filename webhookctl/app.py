@@ -7,6 +7,7 @@ import typer
 
 from webhookctl.command_tree import CommandTree
 from webhookctl.commands import (
+    alarms,
     check,
     complete,
     conformance,
@@ -67,6 +68,7 @@ app.add_typer(hold.app, name="hold")
 app.command("complete")(complete.complete)
 app.add_typer(handlers.app, name="handlers")
 app.add_typer(destinations.app, name="destinations")
+app.add_typer(alarms.app, name="alarms")
 app.command("check")(check.check)
 app.command("preflight")(preflight.preflight)
 app.command("verify")(verify.verify)
