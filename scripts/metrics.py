@@ -54,8 +54,8 @@ Alarms and dashboard also use metrics that AWS writes at no cost:
 
 @AWS@
 CloudWatch charges 0.30 dollars a month for each combination of dimension values, in the hours in
-which it is written. An idle stack writes @IDLE_COUNT@, for @IDLE@ dollars a month. This repository's
-app has at most @COUNT@, for @COST@ dollars a month if each one is written in each hour.
+which it is written. An idle stack writes @IDLE_COUNT@, for @IDLE@ dollars a month. This
+repository's app has at most @COUNT@, for @COST@ dollars a month if each is written in every hour.
 
 """
 
