@@ -127,6 +127,7 @@ class Run:
         claims: the number of leases, deferrals included; it distinguishes attempts.
         error_line: the handler's file and line of `last_error`, like "handlers/orders.py:12", ""
             where no line of a handler raised it.
+        error_class: the name of the class of `last_error`, "" where no exception was raised.
         resumed_at: when a person, the resumption of its handler, or its turn last resumed it.
     """
 
@@ -154,6 +155,7 @@ class Run:
     resumed_at: datetime | None = None
     last_error: str = ""
     error_line: str = ""
+    error_class: str = ""
     attempts: tuple[Attempt, ...] = ()
     code_version: str = ""
     replays: tuple[Mapping[str, Any], ...] = ()

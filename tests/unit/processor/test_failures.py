@@ -407,10 +407,15 @@ def test_the_line_of_the_handler_that_raised_is_stored_and_not_that_of_a_library
     path = "/var/task/handlers/shop/orders.py"
     world.behaviours["acme.fulfil"] = of_a_file(path, "handlers.shop.orders", FAULTY)
     first_result(world)
-    assert world.run().error_line == "handlers/shop/orders.py:8"
+    failed = world.run()
+    assert (failed.error_line, failed.error_class) == (
+        "handlers/shop/orders.py:8",
+        "JSONDecodeError",
+    )
     world.run_until_quiet()
-    run = world.run()
-    assert (run.status, run.error_line) == (Status.DEAD_LETTER, "handlers/shop/orders.py:8")
+    dead = world.run()
+    assert dead.status is Status.DEAD_LETTER
+    assert (dead.error_line, dead.error_class) == (failed.error_line, failed.error_class)
 
 
 @pytest.mark.parametrize(
@@ -454,7 +459,8 @@ def test_a_success_removes_the_error_and_its_line_and_keeps_the_history(world: W
     world.behaviours.pop("acme.fulfil")
     world.run_until_quiet()
     run = world.run()
-    assert (run.status, run.last_error, run.error_line) == (Status.DONE, "", "")
+    assert (run.status, run.last_error) == (Status.DONE, "")
+    assert (run.error_line, run.error_class) == ("", "")
     assert [attempt.error[:15] for attempt in run.attempts] == ["JSONDecodeError", ""]
 
 
@@ -465,7 +471,7 @@ def test_a_wait_after_an_error_keeps_no_line_of_it(world: World) -> None:
     world.script("acme.fulfil", Deferred(world.now + timedelta(hours=2), "later"))
     world.run_until_quiet()
     run = world.run()
-    assert run.error_line == ""
+    assert (run.error_line, run.error_class) == ("", "")
 
 
 def test_a_result_says_when_the_run_continues(world: World) -> None:

@@ -7,6 +7,7 @@ from datetime import datetime
 from inspect import isawaitable, iscoroutine
 from typing import Any, Final
 
+from webhook_inbox.domain.error_text import describe
 from webhook_inbox.domain.errors import Deferred, Held, Permanent, Skipped, Transient, Unavailable
 from webhook_inbox.domain.idempotency import IdempotencyKey
 from webhook_inbox.domain.model import Run
@@ -229,7 +230,7 @@ class Effects:
         # A worker that is killed records nothing.
         if not (begun.started and begun.result is None and isinstance(error, Exception)):
             return
-        why = self._redact(str(error)) or type(error).__name__
+        why = self._redact(describe(error))
         with suppress(Unavailable):  # The effect then stays in doubt, which is safe.
             if not begun.doubted and _denies(error, acted=begun.acted):
                 self._journal.fail(begun.plan, why, self._clock.now())
