@@ -44,8 +44,10 @@ class Routes:
         # A manual invocation may send any payload.
         if isinstance(event, Mapping) and COMPLETIONS in str(event.get("rawPath")):
             return self._complete(event)
-        receipt = receive(self._ingest, event, self._clock.now())
-        return response(observe(self._logger, self._metrics, receipt))
+        begun = self._clock.now()
+        receipt = receive(self._ingest, event, begun)
+        taken = self._clock.now() - begun
+        return response(observe(self._logger, self._metrics, receipt, taken=taken))
 
     @cached_property
     def _complete(self) -> Answer:

@@ -1,10 +1,12 @@
 """One log line and one metric per delivery."""
 
+from datetime import timedelta
 from typing import Final
 
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
+from webhook_inbox.domain.timestamps import MILLISECOND
 from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
 
 _ERRORS: Final = {
@@ -16,8 +18,8 @@ _ERRORS: Final = {
 }
 
 
-def observe(logger: Logger, metrics: Metrics, receipt: Receipt) -> Receipt:
-    """Logs and counts a receipt, and returns it."""
+def observe(logger: Logger, metrics: Metrics, receipt: Receipt, *, taken: timedelta) -> Receipt:
+    """Logs and counts a receipt, and returns it; `taken` is the time until the answer."""
     # An unknown source makes no dimension: its name is arbitrary text of the caller.
     metrics.add_dimension(name="source", value=receipt.source or "none")
     metrics.add_dimension(name="outcome", value=str(receipt.outcome))
@@ -36,6 +38,9 @@ def observe(logger: Logger, metrics: Metrics, receipt: Receipt) -> Receipt:
             "reason": receipt.reason,
             "detail": receipt.detail,
             "handlers": list(receipt.handlers),
+            "duration_ms": taken // MILLISECOND,
+            "request_id": receipt.request_id,
+            "trace_id": receipt.trace_id,
         },
     )
     return receipt

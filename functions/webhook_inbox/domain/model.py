@@ -100,7 +100,10 @@ class StoredEvent:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One entry of a run's history; `number` counts from 1, and old entries are dropped."""
+    """One entry of a run's history; `number` counts from 1, and old entries are dropped.
+
+    `worker` is its function and the id of its invocation, separated by a slash.
+    """
 
     number: int
     started_at: datetime
@@ -108,6 +111,7 @@ class Attempt:
     outcome: str
     error: str = ""
     worker: str = ""
+    code_version: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from webhook_inbox.domain.model import Delivery, StoredEvent
 from webhook_inbox.domain.ports import NOWHERE, Blobs, Fetcher, Table, Vault
 from webhook_inbox.domain.provider import Identity, Provider, Verified
 from webhook_inbox.domain.secrets import SecretCache
+from webhook_inbox.domain.trace import Trace
 from webhook_inbox.ingest import enrolment, events
 from webhook_inbox.ingest.deduplication import IdempotentReceiver
 from webhook_inbox.ingest.ignored import IgnoredTypes
@@ -65,8 +66,9 @@ class Ingest:
         try:
             receipt = self._answer(delivery, source)
         except Exception as error:  # noqa: BLE001 - a fault of this software: the provider retries
-            receipt = Receipt(IngestOutcome.BROKEN, 503, detail="".join(format_exception(error)))
-        return replace(receipt, source=source.name)
+            told = self._secrets.redact("".join(format_exception(error)))
+            receipt = Receipt(IngestOutcome.BROKEN, 503, detail=told)
+        return replace(receipt, source=source.name, request_id=delivery.request_id)
 
     def _source(self, name: str) -> SourceSpec | None:
         """Returns a source; None if it is unknown, or the smoke test's and no smoke test runs."""
@@ -142,7 +144,9 @@ class Ingest:
             IngestOutcome.HELD: provider.accepted_status,
             IngestOutcome.CONFLICT: provider.conflict_status,
         }.get(outcome, 200)
-        return _receipt(provider, outcome, status, identity, verified, handlers)
+        receipt = _receipt(provider, outcome, status, identity, verified, handlers)
+        trace = Trace.of(event.headers, source=event.source, event_id=event.event_id)
+        return replace(receipt, trace_id=trace.id)
 
     def _verify(
         self, delivery: Delivery, source: SourceSpec, provider: Provider

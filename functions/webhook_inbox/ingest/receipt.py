@@ -32,7 +32,7 @@ class Receipt:
 
     `reason` and `detail` say why a delivery was not accepted; neither holds a secret. `secret` is
     the index of the live secret that verified it; `retry` and `retry_reason` are the provider's
-    own count of its retries.
+    own count of its retries. `request_id` is the gateway's, `trace_id` that of the event's trace.
     """
 
     outcome: IngestOutcome
@@ -47,3 +47,5 @@ class Receipt:
     handlers: tuple[str, ...] = ()
     retry: int | None = None
     retry_reason: str = ""
+    request_id: str = ""
+    trace_id: str = ""

@@ -193,10 +193,8 @@ def _change(run: Run, settlement: Settlement, sent_at: datetime) -> Change:
         values["place"] = run.place
     if settlement.error:
         values["last_error"] = cut(settlement.error)
-    if settlement.error_line:
-        values["error_line"] = settlement.error_line
-    if settlement.error_class:
-        values["error_class"] = settlement.error_class
+    cause = {"error_line": settlement.error_line, "error_class": settlement.error_class}
+    values |= {name: text for name, text in cause.items() if text}
     if settlement.spent:
         values["attempts"] = _entries(run, settlement)
     if not settlement.unknown:
@@ -273,6 +271,7 @@ def _entries(run: Run, settlement: Settlement) -> list[dict[str, Any]]:
         outcome=settlement.outcome,
         error=cut(settlement.error),
         worker=run.claimed_by,
+        code_version=run.code_version,
     )
     return [attempt_to(attempt) for attempt in history(run, entry)]
 

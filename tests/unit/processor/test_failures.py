@@ -1,6 +1,7 @@
 """Handlers that fail: what each failure leads to, and what the ledger shows of it (G8, G9)."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -478,3 +479,38 @@ def test_a_result_says_when_the_run_continues(world: World) -> None:
     world.script("acme.fulfil", Transient("503"))
     result = first_result(world)
     assert result.due == world.run().next_attempt_at
+
+
+def test_a_result_has_the_time_and_the_outcome_of_each_effect(world: World) -> None:
+    def fail(error: Exception) -> None:
+        raise error
+
+    def work(event: Event, context: Context) -> None:
+        world.clock.advance(seconds=2)
+        context.effect("reserve", lambda key: {"id": 1})
+        with suppress(Permanent):
+            context.effect("confirm", lambda key: fail(Permanent("no such order")))
+        context.effect("charge", lambda key: fail(TimeoutError("no answer")))
+
+    world.behaviours["acme.fulfil"] = work
+    first = first_result(world).observed
+    assert first is not None
+    assert (first.type, first.taken) == ("paid", timedelta(seconds=2))
+    assert first.effects == {"reserve": "committed", "confirm": "failed", "charge": "in doubt"}
+    world.clock.advance(seconds=60)
+    second = world.work_once()
+    assert second is not None
+    assert second.observed is not None
+    assert second.observed.effects["reserve"] == "recorded"
+    assert second.observed.trace.id == first.trace.id
+    assert second.observed.trace.span != first.trace.span
+
+
+def test_the_history_has_the_code_version_and_the_invocation_of_each_attempt(
+    world: World,
+) -> None:
+    world.fails("acme.fulfil", Transient("down"))
+    first_result(world)
+    [attempt] = world.run().attempts
+    assert (attempt.worker, attempt.code_version) == ("worker-1", world.run().code_version)
+    assert attempt.code_version
