@@ -21,6 +21,7 @@ KEYS: Final = frozenset(
         "reserved_concurrency",
         "stack",
         "stage",
+        "tracing",
         "vpc",
     }
 )

@@ -1,4 +1,4 @@
-"""Routes a request: a delivery, or the completion of a job."""
+"""Routes a request: a delivery, the completion of a job, or the status of an event."""
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -15,6 +15,7 @@ from webhook_inbox.ingest.ingest import Ingest
 from webhook_inbox.queue.lanes import Lanes
 
 COMPLETIONS: Final = "/completions/"
+STATUS: Final = "/status/"
 
 Answer = Callable[[Mapping[str, Any]], dict[str, Any]]
 
@@ -44,6 +45,8 @@ class Routes:
         # A manual invocation may send any payload.
         if isinstance(event, Mapping) and COMPLETIONS in str(event.get("rawPath")):
             return self._complete(event)
+        if isinstance(event, Mapping) and STATUS in str(event.get("rawPath")):
+            return self._read(event)
         begun = self._clock.now()
         receipt = receive(self._ingest, event, begun)
         taken = self._clock.now() - begun
@@ -56,4 +59,13 @@ class Routes:
             **self._parts, clock=self._clock, logger=self._logger, metrics=self._metrics
         )
         answer: Answer = completing.answer
+        return answer
+
+    @cached_property
+    def _read(self) -> Answer:
+        # Loaded at the first status, as above.
+        reading = import_module("ingest.event_status").StatusReading(
+            self._ingest.statuses, clock=self._clock, logger=self._logger
+        )
+        answer: Answer = reading.answer
         return answer

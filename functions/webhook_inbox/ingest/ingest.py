@@ -7,11 +7,13 @@ ignored one its count, and a guarded delivery one more. A batch is one event who
 it.
 """
 
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from traceback import format_exception
+from typing import TYPE_CHECKING, Final
 
 from webhook_inbox.domain.errors import Reason, Rejected, Unavailable
 from webhook_inbox.domain.manifest import SMOKE, SMOKE_SOURCE, Manifest, SourceSpec
@@ -28,6 +30,12 @@ from webhook_inbox.ingest.rejected import RejectedStore
 from webhook_inbox.ingest.verification import PublishedKeys, is_well_formed, verify
 from webhook_inbox.ledger.schema import dedupe_key
 from webhook_inbox.queue.lanes import Lanes
+
+if TYPE_CHECKING:
+    from webhook_inbox.ingest.event_status import EventStatuses
+
+_STORED: Final = frozenset({IngestOutcome.ACCEPTED, IngestOutcome.HELD, IngestOutcome.DUPLICATE})
+_HOST: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,252}(?::[0-9]{1,5})?", re.ASCII)
 
 
 class Ingest:
@@ -132,7 +140,10 @@ class Ingest:
             receipt = _receipt(provider, IngestOutcome.IGNORED, 200, identity, verified)
             self._ignored.add(source.name, identity.type, delivery.received_at)
             return replace(receipt, detail=self._ignored.flush(delivery.received_at))
-        return self._accept(event, provider, identity, verified)
+        receipt = self._accept(event, provider, identity, verified)
+        if not source.callers or receipt.outcome not in _STORED:
+            return receipt
+        return replace(receipt, status_url=self._status_url(delivery, event))
 
     def _accept(
         self, event: StoredEvent, provider: Provider, identity: Identity, verified: Verified
@@ -147,6 +158,22 @@ class Ingest:
         receipt = _receipt(provider, outcome, status, identity, verified, handlers)
         trace = Trace.of(event.headers, source=event.source, event_id=event.event_id)
         return replace(receipt, trace_id=trace.id)
+
+    def _status_url(self, delivery: Delivery, event: StoredEvent) -> str:
+        """Returns the URL of an event's status, "" where none can be made: the event is stored."""
+        base = _base_url(delivery.headers.get("host", ""))
+        token = ""
+        with suppress(Unavailable):
+            if base:
+                token = self.statuses.token(event.source, event.event_id, event.received_at)
+        return f"{base}/status/{token}" if token else ""
+
+    @cached_property
+    def statuses(self) -> "EventStatuses":
+        """The status URLs; loaded at the first one, since providers get none."""
+        from webhook_inbox.ingest.event_status import EventStatuses  # noqa: PLC0415
+
+        return EventStatuses(self._table, self._secrets)
 
     def _verify(
         self, delivery: Delivery, source: SourceSpec, provider: Provider
@@ -194,6 +221,14 @@ class Ingest:
     def _is_well_formed(self, delivery: Delivery, source: SourceSpec, provider: Provider) -> bool:
         secrets = self._secrets.get(source.secret) if provider.needs_secret else ()
         return is_well_formed(provider, delivery, secrets, self._keys)
+
+
+def _base_url(host: str) -> str:
+    """Returns the inbox's URL for a request's Host, under which API Gateway is reached."""
+    if not _HOST.fullmatch(host):
+        return ""
+    local = host.partition(":")[0] in {"localhost", "127.0.0.1"}
+    return f"http://{host}" if local else f"https://{host}"
 
 
 def _receipt(
