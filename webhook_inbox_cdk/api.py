@@ -1,4 +1,4 @@
-"""The HTTP API for deliveries and job completions."""
+"""The HTTP API for deliveries, job completions and status URLs."""
 
 import json
 from collections.abc import Mapping
@@ -33,6 +33,9 @@ ACCESS_LOG: Final = {
 }
 
 COMPLETIONS: Final = "POST /completions/{token}"
+STATUS: Final = "GET /status/{token}"
+# Callers that poll use no other route's limit.
+STATUS_THROTTLE: Final = ThrottleSpec(rate=50, burst=100)
 # Ingest answers 404 for a source that is not configured. API Gateway answers 404 to any other
 # method or path.
 UNKNOWN: Final = "ANY /webhooks/{source}"
@@ -51,7 +54,8 @@ class Api(Construct):
     """A route to ingest per source, each with its own limit, and an access log.
 
     API Gateway gives each route that the stage's settings name a limit of its own: a flood of one
-    source takes nothing from the others, from completions or from unknown sources.
+    source takes nothing from the others, from completions or from unknown sources. `statuses` adds
+    the route of status URLs.
     """
 
     def __init__(
@@ -62,6 +66,7 @@ class Api(Construct):
         ingest: lambda_.IFunction,
         throttle: ThrottleSpec,
         sources: Mapping[str, ThrottleSpec],
+        statuses: bool = False,
     ) -> None:
         super().__init__(scope, construct_id)
         self.api = apigatewayv2.HttpApi(
@@ -75,6 +80,7 @@ class Api(Construct):
         self.api.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
         limits = {source_route(source): limit for source, limit in sources.items()}
         limits |= {UNKNOWN: UNKNOWN_THROTTLE, COMPLETIONS: throttle}
+        limits |= {STATUS: STATUS_THROTTLE} if statuses else {}
         routes = self._routes(limits, ingest)
         waive(
             self.api,

@@ -22,6 +22,7 @@ KEYS: Final = frozenset(
         "reserved_concurrency",
         "stack",
         "stage",
+        "tracing",
         "vpc",
     }
 )

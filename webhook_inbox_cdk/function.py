@@ -27,6 +27,7 @@ CLOUDWATCH_KEY: Final = (
     " requests, and a mistake in its policy stops the logs."
 )
 INTERFACES: Final = "EC2 supports no narrower resource for a function's network interfaces."
+SEGMENTS: Final = "X-Ray supports no narrower resource for the segments of a trace."
 WAIVED: Final = {
     "AwsSolutions-L1": "Wheels and bytecode in the bundle are of Python 3.13.",
     "CKV_AWS_115": "A new account has 10 concurrent executions, and a reservation must leave 100"
@@ -116,6 +117,14 @@ class InboxFunction(lambda_.Function):
         self.add_to_role_policy(statement)
         if pattern:
             waive(self.role, {wildcard(self, arn): pattern for arn in on})
+
+    def trace(self) -> None:
+        """Has Lambda sample its invocations for X-Ray."""
+        resource = self.node.default_child
+        assert isinstance(resource, lambda_.CfnFunction)  # noqa: S101 - narrows the type
+        resource.tracing_config = lambda_.CfnFunction.TracingConfigProperty(mode="Active")
+        segments = ("xray:PutTelemetryRecords", "xray:PutTraceSegments")
+        self.allow(*segments, on=[EVERYTHING], pattern=SEGMENTS)
 
     def allow_network_interfaces(self) -> None:
         """Lets Lambda attach the function to a VPC."""

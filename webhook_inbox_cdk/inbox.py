@@ -19,6 +19,7 @@ from webhook_inbox_cdk.contents import processor_requirements
 from webhook_inbox_cdk.context import Context
 from webhook_inbox_cdk.dashboard import Dashboard
 from webhook_inbox_cdk.domain import Domain
+from webhook_inbox_cdk.function import InboxFunction
 from webhook_inbox_cdk.ingest import Ingest
 from webhook_inbox_cdk.ledger import Ledger
 from webhook_inbox_cdk.maintenance import Reconciler, Replay
@@ -41,6 +42,7 @@ from webhook_inbox.domain.manifest import LOCAL, METADATA, Manifest
 
 PROD: Final = re.compile("prod(-.*)?")  # also a stage of a second region, such as prod-us
 DEFAULTS: Final = Platform()
+TRACING: Final = frozenset({"", "xray"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,7 @@ class InboxProps:
         architecture: the functions' architecture, "arm64" or "x86_64".
         placement: the concurrency, network and rights of the processors.
         dashboard: whether the stack has a dashboard; it costs 3 dollars a month.
+        tracing: "xray" for X-Ray's traces of the functions, "" for none.
     """
 
     functions: Path
@@ -66,6 +69,7 @@ class InboxProps:
     architecture: str = DEFAULTS.architecture
     placement: Placement = field(default_factory=Placement)
     dashboard: bool = True
+    tracing: str = ""
 
     @classmethod
     def from_context(
@@ -76,8 +80,8 @@ class InboxProps:
         Context: `stage` (default "dev"); `functions`, another directory than the given one;
         `local`, no wheels in the bundles (implied by the stage "local"); `python`;
         `architecture`; `dashboard`, false to have none; `max_concurrency`;
-        `reserved_concurrency`; and `vpc`, an object with `id`,
-        `availability_zones` and `private_subnet_ids`, so that synthesis needs no lookup, and with
+        `reserved_concurrency`; `tracing`; and `vpc`, an object with `id`, `availability_zones` and
+        `private_subnet_ids`, so that synthesis needs no lookup, and with
         `gateway_endpoints`, the ids of route tables that get endpoints for DynamoDB and S3.
 
         Args:
@@ -98,6 +102,7 @@ class InboxProps:
             python=context.text("python") or DEFAULTS.python,
             architecture=context.text("architecture") or DEFAULTS.architecture,
             dashboard=context.flag("dashboard", default=True),
+            tracing=context.text("tracing"),
             placement=Placement(
                 max_concurrency=DEFAULT_CONCURRENCY if many is None else many,
                 reserved_concurrency=context.number("reserved_concurrency"),
@@ -137,10 +142,17 @@ class WebhookInbox(Construct):
         }
         replay = Replay(self, "Replay", resources)
         reconciler = Reconciler(self, "Reconciler", resources)
+        functions = (ingest, *self.processors.values(), replay, reconciler)
+        self._trace(props.tracing, functions)
         settings = inbox_toml.load(props.functions / "inbox.toml", stage=props.stage)
         self._guide(props)
         api = Api(
-            self, "Api", ingest=ingest, throttle=settings.throttle, sources=settings.throttles
+            self,
+            "Api",
+            ingest=ingest,
+            throttle=settings.throttle,
+            sources=settings.throttles,
+            statuses=any(source.callers for source in settings.sources.values()),
         )
         if props.stage != LOCAL:  # the local runtime has no CloudWatch to watch it
             watched = self._watched(resources, api, ingest, replay, reconciler)
@@ -168,9 +180,19 @@ class WebhookInbox(Construct):
                 ),
                 "ReplayFunctionName": replay.function_name,
                 "ReconcilerFunctionName": reconciler.function_name,
+                "LogGroupNames": json.dumps(
+                    {each.function_name: each.log_group.log_group_name for each in functions}
+                ),
                 **_webhook_urls(url, self.manifest.sources),
             }
         )
+
+    @staticmethod
+    def _trace(tracing: str, functions: Iterable[InboxFunction]) -> None:
+        if tracing not in TRACING:
+            raise ConfigurationError(f'tracing: {tracing!r} is not known; use "xray", or remove it')
+        for function in functions if tracing else ():
+            function.trace()
 
     def _domain(self, settings: inbox_toml.Configuration, api: Api) -> str:
         """Returns the base URL: the custom domain's if there is one, or the API's own."""
@@ -216,8 +238,9 @@ class WebhookInbox(Construct):
             secrets=Secrets(
                 self,
                 "Secrets",
-                hashes_tokens=any(
-                    providers.load(spec).bears_tokens for spec in self.manifest.sources.values()
+                makes_tokens=any(
+                    spec.callers or providers.load(spec).bears_tokens
+                    for spec in self.manifest.sources.values()
                 ),
             ),
             manifest=self.manifest,

@@ -1,4 +1,4 @@
-"""Routes a request: a delivery, or the completion of a job."""
+"""Routes a request: a delivery, the completion of a job, or the status of an event."""
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -16,6 +16,7 @@ from webhook_inbox.ingest.ingest import Ingest
 from webhook_inbox.queue.lanes import Lanes
 
 COMPLETIONS: Final = "/completions/"
+STATUS: Final = "/status/"
 
 Answer = Callable[[Mapping[str, Any]], dict[str, Any]]
 
@@ -45,12 +46,14 @@ class Routes:
         # A manual invocation may send any payload.
         if isinstance(event, Mapping) and COMPLETIONS in str(event.get("rawPath")):
             return self._complete(event)
+        if isinstance(event, Mapping) and STATUS in str(event.get("rawPath")):
+            return self._read(event)
         begun = self._clock.now()
         receipt = receive(self._ingest, event, begun)
-        answer = response(observe(self._logger, receipt))
-        answered = self._clock.now()
-        measure(self._metrics, receipt, taken=answered - begun)
-        self._metrics.flush(answered)
+        taken = self._clock.now() - begun
+        answer = response(observe(self._logger, receipt, taken=taken))
+        measure(self._metrics, receipt, taken=taken)
+        self._metrics.flush(begun + taken)
         return answer
 
     @cached_property
@@ -60,4 +63,13 @@ class Routes:
             **self._parts, clock=self._clock, logger=self._logger
         )
         answer: Answer = completing.answer
+        return answer
+
+    @cached_property
+    def _read(self) -> Answer:
+        # Loaded at the first status, as above.
+        reading = import_module("ingest.event_status").StatusReading(
+            self._ingest.statuses, clock=self._clock, logger=self._logger
+        )
+        answer: Answer = reading.answer
         return answer

@@ -47,8 +47,8 @@ def measure(metrics: MetricLines, receipt: Receipt, *, taken: timedelta) -> None
         metrics.add(catalogue.VERIFIED_WITH_PREVIOUS, source=source)
 
 
-def observe(logger: Logger, receipt: Receipt) -> Receipt:
-    """Logs a receipt, and returns it."""
+def observe(logger: Logger, receipt: Receipt, *, taken: timedelta) -> Receipt:
+    """Logs a receipt, and returns it; `taken` is the time until the answer."""
     write = logger.error if receipt.outcome in _ERRORS else logger.info
     write(
         f"delivery {receipt.outcome}",
@@ -61,6 +61,9 @@ def observe(logger: Logger, receipt: Receipt) -> Receipt:
             "reason": receipt.reason,
             "detail": receipt.detail,
             "handlers": list(receipt.handlers),
+            "duration_ms": taken // MILLISECOND,
+            "request_id": receipt.request_id,
+            "trace_id": receipt.trace_id,
         },
     )
     return receipt

@@ -9,7 +9,7 @@ from aws_lambda_powertools import Logger
 from aws_lambda_powertools.utilities.batch import BatchProcessor, process_partial_response
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
-from processor.telemetry import measure, observe
+from processor.telemetry import correlated, measure, observe
 from webhook_inbox.adapters.aws.embedded_metrics import MetricLines
 from webhook_inbox.adapters.aws.lambda_events import message_from
 from webhook_inbox.adapters.environment import ProcessorEnvironment
@@ -53,8 +53,11 @@ class Records:
         Raises:
             KeepMessage: the message must not be deleted.
         """
-        result = self._processed(record, worker, deadline)
-        observe(self._logger, result, redact=self._redact)
+        # Of the whole process, since the handler runs in another thread; the mapping has batches of
+        # one message.
+        with self._logger.append_context_keys(**correlated(str(record.raw_event.get("body")))):
+            result = self._processed(record, worker, deadline)
+            observe(self._logger, result, redact=self._redact)
         measure(self._metrics, result, self._manifest, now=self._clock.now())
         if self._executor.alive:
             # A handler that would not stop must not go on behind its lost lease: the run is

@@ -30,7 +30,8 @@ from webhook_inbox.queue.lanes import Lanes
 logging.getLogger("httpx").setLevel(logging.WARNING)
 
 environment: Final = ProcessorEnvironment.read()
-logger: Final = Logger()
+# The code version is in the lines of handlers too, which share the logger by its name.
+logger: Final = Logger(code_version=environment.code_version)
 clock: Final = SystemClock()
 executor: Final = ThreadExecutor()
 sqs: Final = steady("sqs")
@@ -52,7 +53,7 @@ processor: Final = Processor(
     executor=executor,
     clock=clock,
     randomness=SystemRandomness(),
-    clients=HttpClients(clock=clock, randomness=SystemRandomness()),
+    clients=HttpClients(clock=clock),
 )
 records: Final = Records(
     processor,

@@ -1,18 +1,27 @@
-"""One log line per message, and the metrics of its run and of a batch's items."""
+"""One log line per message, and the metrics of its run and of a batch's items.
+
+The keys that all lines of a message have, its handler's own included, are those of `correlated`.
+"""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from itertools import islice
 from traceback import format_exception
-from typing import Final
+from typing import Any, Final
 
 from aws_lambda_powertools import Logger
 
 from webhook_inbox.adapters.aws.embedded_metrics import MetricLines
 from webhook_inbox.domain import metrics as catalogue
+from webhook_inbox.domain.error_text import error_class, error_line
+from webhook_inbox.domain.errors import ForeignMessage
 from webhook_inbox.domain.manifest import SPLIT, Manifest
 from webhook_inbox.domain.metrics import Duplicate, Metric
+from webhook_inbox.domain.secrets import redacted
+from webhook_inbox.domain.timestamps import MILLISECOND
 from webhook_inbox.ingest.receipt import IngestOutcome
-from webhook_inbox.queue.outcomes import RunOutcome, RunResult
+from webhook_inbox.queue.message import RunMessage
+from webhook_inbox.queue.outcomes import Observed, RunOutcome, RunResult
 
 _WARNINGS: Final = {RunOutcome.FAILED, RunOutcome.SUPERSEDED}
 _ERRORS: Final = {
@@ -35,6 +44,8 @@ _OF_ITEMS: Final[Mapping[str, Metric]] = {
 }
 # An error's text may hold a whole body, and CloudWatch drops a log event that is too long.
 TRACEBACK_LIMIT: Final = 16_000
+# A run may have any number of effects.
+EFFECTS_SHOWN: Final = 100
 
 
 def observe(
@@ -47,29 +58,50 @@ def observe(
 
     `redact` removes secrets from a text (G10).
     """
-    handler = result.reference.handler if result.reference else "none"
-    reference = result.reference
-    source = reference.source if reference else ""
     outcome = str(result.outcome)
     for what in result.degraded:
         logger.warning("a check was skipped: the ledger did not answer", extra={"what": what})
     write = logger.warning if result.outcome in _WARNINGS else logger.info
     write = logger.error if result.outcome in _ERRORS else write
-    write(
-        f"message {outcome}",
-        extra={
-            "outcome": outcome,
-            "handler": handler,
-            "source": source,
-            "event_id": reference.event_id if reference else "",
-            "generation": reference.generation if reference else 0,
-            "attempt": result.attempt,
-            "detail": result.detail,
-            **({"due": result.due.isoformat()} if result.due else {}),
-            **({"items": dict(result.items)} if result.items else {}),
-            **_traceback(result.error, redact),
-        },
-    )
+    write(f"message {outcome}", extra=_fields(result, redact))
+
+
+def correlated(body: str) -> dict[str, str]:
+    """Returns the keys by which the log lines of a message are found; {} for a foreign one."""
+    try:
+        run = RunMessage.decode(body)
+    except ForeignMessage:
+        return {}
+    return {"source": run.source, "event_id": run.event_id, "handler": run.handler}
+
+
+def _fields(result: RunResult, redact: Callable[[str], str]) -> dict[str, Any]:
+    reference = result.reference
+    return {
+        "outcome": str(result.outcome),
+        "handler": reference.handler if reference else "none",
+        "source": reference.source if reference else "",
+        "event_id": reference.event_id if reference else "",
+        "generation": reference.generation if reference else 0,
+        "attempt": result.attempt,
+        "reason": result.detail,
+        **({"due": result.due.isoformat()} if result.due else {}),
+        **({"items": dict(result.items)} if result.items else {}),
+        **(_observed(result.observed, redact) if result.observed else {}),
+        **_caused(result.error, redact),
+    }
+
+
+def _observed(seen: Observed, redact: Callable[[str], str]) -> dict[str, Any]:
+    took = {} if seen.taken is None else {"duration_ms": seen.taken // MILLISECOND}
+    effects = dict(islice(seen.effects.items(), EFFECTS_SHOWN))
+    return {
+        "type": seen.type,
+        "trace_id": seen.trace.id,
+        "span_id": seen.trace.span,
+        **took,
+        **({"effects": redacted(effects, redact)} if effects else {}),
+    }
 
 
 def measure(metrics: MetricLines, result: RunResult, manifest: Manifest, *, now: datetime) -> None:
@@ -114,9 +146,14 @@ def _measure_items(metrics: MetricLines, result: RunResult, manifest: Manifest) 
             metrics.add(_OF_ITEMS[outcome], number)
 
 
-def _traceback(error: BaseException | None, redact: Callable[[str], str]) -> dict[str, str]:
+def _caused(error: BaseException | None, redact: Callable[[str], str]) -> dict[str, str]:
     # Not by exc_info: the formatter would write the error's text as it is.
     if error is None:
         return {}
     text = redact("".join(format_exception(error)))
-    return {"exception_name": type(error).__name__, "exception": text[-TRACEBACK_LIMIT:]}
+    return {
+        "error_class": error_class(error),
+        "error_line": error_line(error),
+        "exception_name": type(error).__name__,
+        "exception": text[-TRACEBACK_LIMIT:],
+    }

@@ -100,7 +100,10 @@ class StoredEvent:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One entry of a run's history; `number` counts from 1, and old entries are dropped."""
+    """One entry of a run's history; `number` counts from 1, and old entries are dropped.
+
+    `worker` is its function and the id of its invocation, separated by a slash.
+    """
 
     number: int
     started_at: datetime
@@ -108,6 +111,7 @@ class Attempt:
     outcome: str
     error: str = ""
     worker: str = ""
+    code_version: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +132,7 @@ class Run:
         claims: the number of leases, deferrals included; it distinguishes attempts.
         error_line: the handler's file and line of `last_error`, like "handlers/orders.py:12", ""
             where no line of a handler raised it.
+        error_class: the name of the class of `last_error`, "" where no exception was raised.
         resumed_at: when a person, the resumption of its handler, or its turn last resumed it.
     """
 
@@ -155,6 +160,7 @@ class Run:
     resumed_at: datetime | None = None
     last_error: str = ""
     error_line: str = ""
+    error_class: str = ""
     attempts: tuple[Attempt, ...] = ()
     code_version: str = ""
     replays: tuple[Mapping[str, Any], ...] = ()

@@ -33,7 +33,9 @@ class Receipt:
 
     `reason` and `detail` say why a delivery was not accepted; neither holds a secret. `secret` is
     the index of the live secret that verified it; `retry` and `retry_reason` are the provider's
-    own count of its retries. `duplicate` is the kind of a delivery that is known.
+    own count of its retries. `duplicate` is the kind of a delivery that is known. `request_id` is
+    the gateway's, `trace_id` that of the event's trace. `status_url` is that of the event, "" for
+    none; it has a token, so no log line has it.
     """
 
     outcome: IngestOutcome
@@ -49,3 +51,6 @@ class Receipt:
     retry: int | None = None
     retry_reason: str = ""
     duplicate: Duplicate | None = None
+    request_id: str = ""
+    trace_id: str = ""
+    status_url: str = ""

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
+from webhook_inbox.domain.trace import Trace
 from webhook_inbox.queue.message import RunMessage
 
 
@@ -38,6 +39,24 @@ class Worker:
 
 
 @dataclass(frozen=True, slots=True)
+class Observed:
+    """The parts of a message's log line that its outcome does not need.
+
+    Attributes:
+        type: the event's type.
+        trace: the event's trace, with the span of the attempt.
+        taken: how long the handler was running; None if it was not called.
+        effects: the effects that the attempt used, by name: "committed", "recorded" (by an earlier
+            attempt), "failed" or "in doubt".
+    """
+
+    type: str
+    trace: Trace
+    taken: timedelta | None = None
+    effects: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class RunResult:
     """The result of processing one message.
 
@@ -51,6 +70,7 @@ class RunResult:
         deaths: how often the run has died, this time included.
         replayed: whether a replay has sent the run.
         degraded: the checks that were skipped because the ledger did not answer.
+        observed: what else its log line has; None if the event was not read.
         keeps_message: whether SQS must keep the message. True unless every consequence is stored.
     """
 
@@ -67,4 +87,5 @@ class RunResult:
     deaths: int = 0
     replayed: bool = False
     degraded: tuple[str, ...] = ()
+    observed: Observed | None = None
     keeps_message: bool = True
