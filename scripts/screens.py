@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 from unittest.mock import patch
 
-from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools import Logger
 
 from processor.telemetry import observe
 from tests.unit.support.holding import effect, hold
@@ -139,8 +139,7 @@ class Stage:
         stream = io.StringIO()
         # Loggers of one name share their first stream.
         logger = Logger(service=f"screens-{next(NUMBERS)}", stream=stream)
-        with redirect_stdout(io.StringIO()):
-            observe(logger, Metrics(namespace="screens"), "default", result, redact=str)
+        observe(logger, result, redact=str)
         entry = json.loads(stream.getvalue())
         entry["timestamp"] = self.world.now.isoformat()
         text = json.dumps(entry).replace("/var/task/", "functions/")

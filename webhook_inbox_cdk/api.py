@@ -1,4 +1,4 @@
-"""The HTTP API for deliveries and job completions."""
+"""The HTTP API for deliveries, job completions and status URLs."""
 
 import json
 from collections.abc import Mapping
@@ -15,6 +15,7 @@ from webhook_inbox_cdk.function import CLOUDWATCH_KEY
 from webhook_inbox_cdk.waive import waive
 
 from webhook_inbox.configuration.inbox_toml import ThrottleSpec
+from webhook_inbox.domain.metrics import THROTTLED, THROTTLED_BY_ROUTE
 
 # No body, header or query string: some providers put tokens there. No path: a completion's path
 # ends in its token. Ingest's log has the source, under integrationRequestId.
@@ -32,14 +33,16 @@ ACCESS_LOG: Final = {
 }
 
 COMPLETIONS: Final = "POST /completions/{token}"
+STATUS: Final = "GET /status/{token}"
+# Callers that poll use no other route's limit.
+STATUS_THROTTLE: Final = ThrottleSpec(rate=50, burst=100)
 # Ingest answers 404 for a source that is not configured. API Gateway answers 404 to any other
 # method or path.
 UNKNOWN: Final = "ANY /webhooks/{source}"
 # A flood of unknown sources uses no other route's limit.
 UNKNOWN_THROTTLE: Final = ThrottleSpec(rate=5, burst=10)
-# The metric of requests with the answer 429: of all routes but UNKNOWN, and by route.
-THROTTLED: Final = "Throttled"
-THROTTLED_BY_ROUTE: Final = "ThrottledByRoute"
+# API Gateway answers for ingest after this time.
+ANSWER_SECONDS: Final = 10
 
 
 def source_route(source: str) -> str:
@@ -51,7 +54,8 @@ class Api(Construct):
     """A route to ingest per source, each with its own limit, and an access log.
 
     API Gateway gives each route that the stage's settings name a limit of its own: a flood of one
-    source takes nothing from the others, from completions or from unknown sources.
+    source takes nothing from the others, from completions or from unknown sources. `statuses` adds
+    the route of status URLs.
     """
 
     def __init__(
@@ -62,6 +66,7 @@ class Api(Construct):
         ingest: lambda_.IFunction,
         throttle: ThrottleSpec,
         sources: Mapping[str, ThrottleSpec],
+        statuses: bool = False,
     ) -> None:
         super().__init__(scope, construct_id)
         self.api = apigatewayv2.HttpApi(
@@ -75,6 +80,7 @@ class Api(Construct):
         self.api.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
         limits = {source_route(source): limit for source, limit in sources.items()}
         limits |= {UNKNOWN: UNKNOWN_THROTTLE, COMPLETIONS: throttle}
+        limits |= {STATUS: STATUS_THROTTLE} if statuses else {}
         routes = self._routes(limits, ingest)
         waive(
             self.api,
@@ -110,7 +116,7 @@ class Api(Construct):
             "Ingest",
             ingest,
             payload_format_version=apigatewayv2.PayloadFormatVersion.VERSION_2_0,
-            timeout=Duration.seconds(10),
+            timeout=Duration.seconds(ANSWER_SECONDS),
             # A permission per route would exceed the 20 KB of a function's policy.
             scope_permission_to_route=False,
         )
@@ -127,8 +133,8 @@ class Api(Construct):
         throttled = logs.FilterPattern.string_value("$.status", "=", "429")
         known = logs.FilterPattern.string_value("$.route", "!=", UNKNOWN)
         for name, pattern, dimensions in (
-            (THROTTLED, logs.FilterPattern.all(throttled, known), None),
-            (THROTTLED_BY_ROUTE, throttled, {"route": "$.route"}),
+            (THROTTLED.name, logs.FilterPattern.all(throttled, known), None),
+            (THROTTLED_BY_ROUTE.name, throttled, {"route": "$.route"}),
         ):
             logs.MetricFilter(
                 self,

@@ -14,6 +14,7 @@ from webhook_inbox.domain.similar_names import did_you_mean
 KEYS: Final = frozenset(
     {
         "architecture",
+        "dashboard",
         "functions",
         "local",
         "max_concurrency",
@@ -21,9 +22,12 @@ KEYS: Final = frozenset(
         "reserved_concurrency",
         "stack",
         "stage",
+        "tracing",
         "vpc",
     }
 )
+# Those whose value is true or false.
+SWITCHES: Final = frozenset({"dashboard", "local"})
 # An app's other context values may resemble ours a little.
 SIMILARITY: Final = 0.8
 FLAGS: Final = frozenset({"true", "false"})
@@ -60,11 +64,11 @@ class Context:
         value = self._value(key)
         return "" if value is None else str(value)
 
-    def flag(self, key: str) -> bool:
-        """Returns whether a value is true; absent, it is not."""
+    def flag(self, key: str, *, default: bool = False) -> bool:
+        """Returns whether a value is true, `default` if it is absent."""
         value = self._value(key)
         if value is None:
-            return False
+            return default
         text = str(value).lower()
         if text not in FLAGS:
             _refuse(key, value, "is not true or false")
@@ -104,7 +108,7 @@ def _takers(value: Any) -> frozenset[str]:
         return frozenset({"vpc"})
     if isinstance(value, list):
         return frozenset()
-    return KEYS if str(value).lower() in FLAGS else KEYS - {"local"}
+    return KEYS if str(value).lower() in FLAGS else KEYS - SWITCHES
 
 
 def _refuse(key: str, value: Any, why: str) -> NoReturn:

@@ -9,7 +9,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
-from webhook_inbox_cdk import names, regions
+from webhook_inbox_cdk import regions
 from webhook_inbox_cdk.bundle import Bundle
 from webhook_inbox_cdk.waive import waive, wildcard
 
@@ -27,6 +27,7 @@ CLOUDWATCH_KEY: Final = (
     " requests, and a mistake in its policy stops the logs."
 )
 INTERFACES: Final = "EC2 supports no narrower resource for a function's network interfaces."
+SEGMENTS: Final = "X-Ray supports no narrower resource for the segments of a trace."
 WAIVED: Final = {
     "AwsSolutions-L1": "Wheels and bytecode in the bundle are of Python 3.13.",
     "CKV_AWS_115": "A new account has 10 concurrent executions, and a reservation must leave 100"
@@ -85,7 +86,6 @@ class InboxFunction(lambda_.Function):
             environment={
                 **shape.environment,
                 "POWERTOOLS_SERVICE_NAME": shape.name,
-                "POWERTOOLS_METRICS_NAMESPACE": names.metrics_namespace(scope),
             },
             log_group=log_group,
             role=role,
@@ -117,6 +117,14 @@ class InboxFunction(lambda_.Function):
         self.add_to_role_policy(statement)
         if pattern:
             waive(self.role, {wildcard(self, arn): pattern for arn in on})
+
+    def trace(self) -> None:
+        """Has Lambda sample its invocations for X-Ray."""
+        resource = self.node.default_child
+        assert isinstance(resource, lambda_.CfnFunction)  # noqa: S101 - narrows the type
+        resource.tracing_config = lambda_.CfnFunction.TracingConfigProperty(mode="Active")
+        segments = ("xray:PutTelemetryRecords", "xray:PutTraceSegments")
+        self.allow(*segments, on=[EVERYTHING], pattern=SEGMENTS)
 
     def allow_network_interfaces(self) -> None:
         """Lets Lambda attach the function to a VPC."""

@@ -11,32 +11,38 @@ from aws_cdk import Annotations, CfnOutput, Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 from webhook_inbox_cdk.alarms import Alarms
-from webhook_inbox_cdk.api import Api
+from webhook_inbox_cdk.answer_limit import strictest
+from webhook_inbox_cdk.api import ANSWER_SECONDS, Api
 from webhook_inbox_cdk.bucket import Bodies
 from webhook_inbox_cdk.bundle import Workshop
 from webhook_inbox_cdk.contents import processor_requirements
 from webhook_inbox_cdk.context import Context
+from webhook_inbox_cdk.dashboard import Dashboard
 from webhook_inbox_cdk.domain import Domain
+from webhook_inbox_cdk.function import InboxFunction
 from webhook_inbox_cdk.ingest import Ingest
 from webhook_inbox_cdk.ledger import Ledger
 from webhook_inbox_cdk.maintenance import Reconciler, Replay
-from webhook_inbox_cdk.names import queue_prefix, stage_of
+from webhook_inbox_cdk.names import metrics_namespace, queue_prefix, stage_of
 from webhook_inbox_cdk.network import needs, vpc_from
 from webhook_inbox_cdk.platform import Platform
 from webhook_inbox_cdk.processor import DEFAULT_CONCURRENCY, Placement, Processor
 from webhook_inbox_cdk.queue import RECEIVES, SERIAL_RECEIVES, Lane
 from webhook_inbox_cdk.resources import Resources
+from webhook_inbox_cdk.saved_queries import saved_queries
 from webhook_inbox_cdk.secrets import Secrets
+from webhook_inbox_cdk.watched import Watched
 
 from webhook_inbox import providers
 from webhook_inbox.configuration import inbox_toml
 from webhook_inbox.configuration.check_warnings import warnings
 from webhook_inbox.configuration.compile import compile_manifest
 from webhook_inbox.domain.errors import ConfigurationError
-from webhook_inbox.domain.manifest import HOLD, LOCAL, METADATA, Manifest
+from webhook_inbox.domain.manifest import LOCAL, METADATA, Manifest
 
 PROD: Final = re.compile("prod(-.*)?")  # also a stage of a second region, such as prod-us
 DEFAULTS: Final = Platform()
+TRACING: Final = frozenset({"", "xray"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +57,8 @@ class InboxProps:
         python: the version of Python in Lambda, "3.13" or "3.12".
         architecture: the functions' architecture, "arm64" or "x86_64".
         placement: the concurrency, network and rights of the processors.
+        dashboard: whether the stack has a dashboard; it costs 3 dollars a month.
+        tracing: "xray" for X-Ray's traces of the functions, "" for none.
     """
 
     functions: Path
@@ -60,6 +68,8 @@ class InboxProps:
     python: str = DEFAULTS.python
     architecture: str = DEFAULTS.architecture
     placement: Placement = field(default_factory=Placement)
+    dashboard: bool = True
+    tracing: str = ""
 
     @classmethod
     def from_context(
@@ -69,8 +79,9 @@ class InboxProps:
 
         Context: `stage` (default "dev"); `functions`, another directory than the given one;
         `local`, no wheels in the bundles (implied by the stage "local"); `python`;
-        `architecture`; `max_concurrency`; `reserved_concurrency`; and `vpc`, an object with `id`,
-        `availability_zones` and `private_subnet_ids`, so that synthesis needs no lookup, and with
+        `architecture`; `dashboard`, false to have none; `max_concurrency`;
+        `reserved_concurrency`; `tracing`; and `vpc`, an object with `id`, `availability_zones` and
+        `private_subnet_ids`, so that synthesis needs no lookup, and with
         `gateway_endpoints`, the ids of route tables that get endpoints for DynamoDB and S3.
 
         Args:
@@ -90,6 +101,8 @@ class InboxProps:
             local=stage == LOCAL or context.flag("local"),
             python=context.text("python") or DEFAULTS.python,
             architecture=context.text("architecture") or DEFAULTS.architecture,
+            dashboard=context.flag("dashboard", default=True),
+            tracing=context.text("tracing"),
             placement=Placement(
                 max_concurrency=DEFAULT_CONCURRENCY if many is None else many,
                 reserved_concurrency=context.number("reserved_concurrency"),
@@ -129,15 +142,26 @@ class WebhookInbox(Construct):
         }
         replay = Replay(self, "Replay", resources)
         reconciler = Reconciler(self, "Reconciler", resources)
+        functions = (ingest, *self.processors.values(), replay, reconciler)
+        self._trace(props.tracing, functions)
         settings = inbox_toml.load(props.functions / "inbox.toml", stage=props.stage)
         self._guide(props)
         api = Api(
-            self, "Api", ingest=ingest, throttle=settings.throttle, sources=settings.throttles
+            self,
+            "Api",
+            ingest=ingest,
+            throttle=settings.throttle,
+            sources=settings.throttles,
+            statuses=any(source.callers for source in settings.sources.values()),
         )
-        alarms = self._alarms(settings.alarms, resources)
-        alarms.watch_intake(api.api, ingest)
-        alarms.watch_reconciler(reconciler)
-        alarms.watch_replay(replay)
+        if props.stage != LOCAL:  # the local runtime has no CloudWatch to watch it
+            watched = self._watched(resources, api, ingest, replay, reconciler)
+            Alarms(self, "Alarms", watched=watched, recipients=settings.alarms)
+            functions = (ingest, *self.processors.values(), replay, reconciler)
+            groups = [function.log_group.log_group_name for function in functions]
+            saved_queries(self, groups)
+            if props.dashboard:
+                Dashboard(self, "Dashboard", watched=watched, log_groups=groups)
         Stack.of(self).add_metadata(METADATA, json.dumps(self.manifest.to_data()))
         url = self._domain(settings, api) if props.stage != LOCAL else api.url
         self._outputs(
@@ -156,9 +180,19 @@ class WebhookInbox(Construct):
                 ),
                 "ReplayFunctionName": replay.function_name,
                 "ReconcilerFunctionName": reconciler.function_name,
+                "LogGroupNames": json.dumps(
+                    {each.function_name: each.log_group.log_group_name for each in functions}
+                ),
                 **_webhook_urls(url, self.manifest.sources),
             }
         )
+
+    @staticmethod
+    def _trace(tracing: str, functions: Iterable[InboxFunction]) -> None:
+        if tracing not in TRACING:
+            raise ConfigurationError(f'tracing: {tracing!r} is not known; use "xray", or remove it')
+        for function in functions if tracing else ():
+            function.trace()
 
     def _domain(self, settings: inbox_toml.Configuration, api: Api) -> str:
         """Returns the base URL: the custom domain's if there is one, or the API's own."""
@@ -200,11 +234,13 @@ class WebhookInbox(Construct):
                 for name in self.manifest.lanes
             },
             queue_prefix=queue_prefix(self),
+            metrics_namespace=metrics_namespace(self),
             secrets=Secrets(
                 self,
                 "Secrets",
-                hashes_tokens=any(
-                    providers.load(spec).bears_tokens for spec in self.manifest.sources.values()
+                makes_tokens=any(
+                    spec.callers or providers.load(spec).bears_tokens
+                    for spec in self.manifest.sources.values()
                 ),
             ),
             manifest=self.manifest,
@@ -217,20 +253,28 @@ class WebhookInbox(Construct):
             ),
         )
 
-    def _alarms(self, recipients: inbox_toml.AlarmSpec, resources: Resources) -> Alarms:
-        alarms = Alarms(self, "Alarms", addresses=[*recipients.notify, *recipients.page])
-        for lane in resources.lanes.values():
-            alarms.watch_lane(lane, self.processors[lane.name])
-        alarms.watch_serial(spec for spec in self.manifest.handlers.values() if spec.serial)
-        alarms.watch_sources(self.manifest.sources)
-        sources = self.manifest.sources.items()
-        alarms.watch_identical(
-            name
-            for name, spec in sources
-            if spec.identical_body == HOLD and providers.load(spec).guard is not None
+    def _watched(
+        self,
+        resources: Resources,
+        api: Api,
+        ingest: Ingest,
+        replay: Replay,
+        reconciler: Reconciler,
+    ) -> Watched:
+        lanes = resources.lanes
+        return Watched(
+            namespace=metrics_namespace(self),
+            manifest=self.manifest,
+            api=api.api.api_id,
+            table=resources.ledger.table.table_name,
+            ingest=ingest.function_name,
+            replay=replay.function_name,
+            reconciler=reconciler.function_name,
+            processors={name: each.function_name for name, each in self.processors.items()},
+            work={name: lane.work.queue_name for name, lane in lanes.items()},
+            dead={name: lane.dead.queue_name for name, lane in lanes.items()},
+            answer_limit=strictest(self.manifest.sources.values(), at_most=ANSWER_SECONDS),
         )
-        alarms.watch_enrolments(name for name, spec in sources if providers.load(spec).offer)
-        return alarms
 
     def _outputs(self, values: dict[str, str]) -> None:
         """Writes the outputs at stack level, where CDK keeps their names unchanged."""

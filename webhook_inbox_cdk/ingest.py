@@ -23,6 +23,7 @@ class Ingest(InboxFunction):
             bucket_name=resources.bodies.bucket.bucket_name,
             queue_url=resources.queue_url,
             queue_prefix=resources.queue_prefix,
+            metrics_namespace=resources.metrics_namespace,
             secret_document=resources.secrets.document(SOURCES),
             generated_keys=resources.secrets.token_key,
         )

@@ -34,6 +34,7 @@ class MaintenanceFunction(InboxFunction):
             table_name=resources.ledger.table.table_name,
             queue_url=resources.queue_url,
             queue_prefix=resources.queue_prefix,
+            metrics_namespace=resources.metrics_namespace,
             dlq_names=resources.dlq_names,
         )
         shape = Shape(

@@ -145,6 +145,7 @@ def _shape(resources: Resources, lane: Lane, placement: Placement, bundle: Bundl
         bucket_name=resources.bodies.bucket.bucket_name,
         queue_url=resources.queue_url,
         queue_prefix=resources.queue_prefix,
+        metrics_namespace=resources.metrics_namespace,
         secret_document=resources.secrets.document(HANDLERS),
         generated_keys=resources.secrets.completion_key,
         lane=lane.name,

@@ -20,6 +20,7 @@ class Resources:
     bodies: Bodies
     lanes: Mapping[str, Lane]
     queue_prefix: str
+    metrics_namespace: str
     secrets: Secrets
     manifest: Manifest
     workshop: Workshop

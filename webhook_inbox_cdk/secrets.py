@@ -24,20 +24,24 @@ class Secrets(Construct):
     neither adopt an existing secret nor create one whose name is taken, and a removed secret keeps
     its name. `webhookctl secrets set` creates one document for each reader, below `prefix`.
 
-    The stack generates the values of `completion_key` and, where a source's deliveries bear tokens,
-    of `token_key`: each is a dictionary of one ARN by the key's name, or empty. They have no fixed
-    names and are deleted with the stack.
+    The stack generates the values of `completion_key` and, where a source's deliveries bear tokens
+    or its callers get status URLs, of `token_key`: each is a dictionary of one ARN by the key's
+    name, or empty. They have no fixed names and are deleted with the stack.
     """
 
-    def __init__(self, scope: Construct, construct_id: str, *, hashes_tokens: bool = False) -> None:
+    def __init__(self, scope: Construct, construct_id: str, *, makes_tokens: bool = False) -> None:
         super().__init__(scope, construct_id)
         self.prefix = prefix_of(Stack.of(self).stack_name)
         self.completion_key = {
             COMPLETION_KEY: self._generated("CompletionKey", "makes the tokens that complete jobs")
         }
         self.token_key = (
-            {TOKEN_KEY: self._generated("TokenKey", "hashes the tokens of rejected deliveries")}
-            if hashes_tokens
+            {
+                TOKEN_KEY: self._generated(
+                    "TokenKey", "hashes the tokens of rejected deliveries, and signs status URLs"
+                )
+            }
+            if makes_tokens
             else {}
         )
 

@@ -7,6 +7,7 @@ import typer
 
 from webhookctl.command_tree import CommandTree
 from webhookctl.commands import (
+    alarms,
     check,
     complete,
     completion,
@@ -76,6 +77,7 @@ app.command("complete")(complete.complete)
 app.add_typer(handlers.app, name="handlers")
 app.add_typer(destinations.app, name="destinations")
 app.command("mcp")(mcp.mcp)
+app.add_typer(alarms.app, name="alarms")
 app.command("check")(check.check)
 app.add_typer(dlq.app, name="dlq")
 app.command("doctor")(doctor.doctor)

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import unquote
 
-from aws_lambda_powertools import Logger, Metrics
-from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools import Logger
 
 from webhook_inbox.adapters.aws.lambda_events import body_of
 from webhook_inbox.domain.errors import Rejected
@@ -54,11 +53,9 @@ class Completing:
         lanes: Lanes,
         clock: Clock,
         logger: Logger,
-        metrics: Metrics,
     ) -> None:
         self._completions = Completions(manifest=manifest, table=table, lanes=lanes, clock=clock)
         self._logger = logger
-        self._metrics = metrics
 
     def answer(self, event: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the HTTP API response (payload format 2.0); never raises."""
@@ -74,11 +71,8 @@ class Completing:
         return self._completions.by_token(token, body)
 
     def _observe(self, receipt: CompletionReceipt) -> None:
-        """Writes one log line and one metric; the token is in neither (G10)."""
+        """Writes one log line; the token is not in it (G10)."""
         outcome, place = str(receipt.outcome), receipt.place
-        self._metrics.add_dimension(name="source", value=place.source if place else "none")
-        self._metrics.add_dimension(name="outcome", value=outcome)
-        self._metrics.add_metric(name="Completions", unit=MetricUnit.Count, value=1)
         write = self._logger.error if receipt.outcome in _ERRORS else self._logger.info
         write(
             f"completion {outcome}",

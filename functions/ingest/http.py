@@ -36,6 +36,7 @@ def response(receipt: Receipt) -> dict[str, Any]:
     if receipt.answer is not None:
         return _handshake(receipt.answer)
     body = {"status": str(receipt.outcome), "event_id": receipt.event_id, "reason": receipt.reason}
+    body["status_url"] = receipt.status_url
     headers = {"content-type": "application/json"}
     if receipt.outcome in RETRY_AFTER:
         headers["retry-after"] = RETRY_AFTER[receipt.outcome]

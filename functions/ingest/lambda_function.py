@@ -3,13 +3,14 @@
 from functools import partial
 from typing import Any, Final
 
-from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools import Logger
 from compiled_manifest import MANIFEST
 
 from ingest.routes import Routes
 from webhook_inbox import providers
 from webhook_inbox.adapters.aws.clients import Lazy, TimeBudget, quick, quick_caller
 from webhook_inbox.adapters.aws.dynamodb import DynamoTable
+from webhook_inbox.adapters.aws.embedded_metrics import MetricLines
 from webhook_inbox.adapters.aws.s3 import S3Blobs
 from webhook_inbox.adapters.aws.secrets_manager import SecretsManagerStore
 from webhook_inbox.adapters.aws.sqs import SqsQueue
@@ -23,7 +24,7 @@ from webhook_inbox.queue.lanes import Lanes
 
 environment: Final = IngestEnvironment.read()
 logger: Final = Logger()
-metrics: Final = Metrics()
+metrics: Final = MetricLines(environment.metrics_namespace)
 clock: Final = SystemClock()
 budget: Final = TimeBudget()
 dynamodb, sqs, secretsmanager = map(quick, ("dynamodb", "sqs", "secretsmanager"))
@@ -64,7 +65,6 @@ routes: Final = Routes(
 )
 
 
-@metrics.log_metrics(capture_cold_start_metric=True)
 # Never, whatever the environment says: an event holds signatures and personal data.
 @logger.inject_lambda_context(log_event=False)
 def lambda_handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:

@@ -1,20 +1,22 @@
-"""Routes a request: a delivery, or the completion of a job."""
+"""Routes a request: a delivery, the completion of a job, or the status of an event."""
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from importlib import import_module
 from typing import Any, Final
 
-from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools import Logger
 
 from ingest.http import receive, response
-from ingest.telemetry import observe
+from ingest.telemetry import measure, observe
+from webhook_inbox.adapters.aws.embedded_metrics import MetricLines
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.ports import Clock, Table
 from webhook_inbox.ingest.ingest import Ingest
 from webhook_inbox.queue.lanes import Lanes
 
 COMPLETIONS: Final = "/completions/"
+STATUS: Final = "/status/"
 
 Answer = Callable[[Mapping[str, Any]], dict[str, Any]]
 
@@ -31,7 +33,7 @@ class Routes:
         lanes: Lanes,
         clock: Clock,
         logger: Logger,
-        metrics: Metrics,
+        metrics: MetricLines,
     ) -> None:
         self._ingest = ingest
         self._clock = clock
@@ -44,14 +46,30 @@ class Routes:
         # A manual invocation may send any payload.
         if isinstance(event, Mapping) and COMPLETIONS in str(event.get("rawPath")):
             return self._complete(event)
-        receipt = receive(self._ingest, event, self._clock.now())
-        return response(observe(self._logger, self._metrics, receipt))
+        if isinstance(event, Mapping) and STATUS in str(event.get("rawPath")):
+            return self._read(event)
+        begun = self._clock.now()
+        receipt = receive(self._ingest, event, begun)
+        taken = self._clock.now() - begun
+        answer = response(observe(self._logger, receipt, taken=taken))
+        measure(self._metrics, receipt, taken=taken)
+        self._metrics.flush(begun + taken)
+        return answer
 
     @cached_property
     def _complete(self) -> Answer:
         # Loaded at the first completion, since deliveries do not need it.
         completing = import_module("ingest.completions").Completing(
-            **self._parts, clock=self._clock, logger=self._logger, metrics=self._metrics
+            **self._parts, clock=self._clock, logger=self._logger
         )
         answer: Answer = completing.answer
+        return answer
+
+    @cached_property
+    def _read(self) -> Answer:
+        # Loaded at the first status, as above.
+        reading = import_module("ingest.event_status").StatusReading(
+            self._ingest.statuses, clock=self._clock, logger=self._logger
+        )
+        answer: Answer = reading.answer
         return answer

@@ -1,10 +1,15 @@
-"""One log line and one metric per delivery."""
+"""One log line and one line of metrics per delivery."""
 
+from datetime import timedelta
 from typing import Final
 
-from aws_lambda_powertools import Logger, Metrics
-from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools import Logger
 
+from webhook_inbox.adapters.aws.embedded_metrics import MetricLines
+from webhook_inbox.domain import metrics as catalogue
+from webhook_inbox.domain.errors import Reason
+from webhook_inbox.domain.manifest import SPLIT
+from webhook_inbox.domain.timestamps import MILLISECOND
 from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
 
 _ERRORS: Final = {
@@ -16,14 +21,34 @@ _ERRORS: Final = {
 }
 
 
-def observe(logger: Logger, metrics: Metrics, receipt: Receipt) -> Receipt:
-    """Logs and counts a receipt, and returns it."""
-    # An unknown source makes no dimension: its name is arbitrary text of the caller.
-    metrics.add_dimension(name="source", value=receipt.source or "none")
-    metrics.add_dimension(name="outcome", value=str(receipt.outcome))
-    metrics.add_metric(name="Deliveries", unit=MetricUnit.Count, value=1)
+_COUNTED: Final = {
+    IngestOutcome.HELD: catalogue.HELD_IDENTICAL,
+    IngestOutcome.CONFLICT: catalogue.CONFLICTS,
+    IngestOutcome.BROKEN: catalogue.INGEST_FAULTS,
+}
+_REASONS: Final = frozenset(map(str, Reason))
+
+
+def measure(metrics: MetricLines, receipt: Receipt, *, taken: timedelta) -> None:
+    """Counts a receipt; `taken` is the time until its answer."""
+    metrics.add(catalogue.ACKNOWLEDGEMENT_TIME, max(taken / MILLISECOND, 0.0))
+    # Ingest leaves the source of an unknown one empty: its name is arbitrary text of the caller.
+    source = receipt.source or catalogue.NONE
+    # A batch counts by its items, when it is split.
+    if receipt.outcome is IngestOutcome.ACCEPTED and receipt.handlers != (SPLIT,):
+        metrics.add(catalogue.ACCEPTED, source=source)
+    if receipt.outcome in _COUNTED:
+        metrics.add(_COUNTED[receipt.outcome])
+    if receipt.duplicate is not None:
+        metrics.add(catalogue.DUPLICATES, kind=str(receipt.duplicate))
+    if receipt.reason in _REASONS:
+        metrics.add(catalogue.REJECTED, reason=receipt.reason)
     if receipt.secret:
-        metrics.add_metric(name="VerifiedWithPrevious", unit=MetricUnit.Count, value=1)
+        metrics.add(catalogue.VERIFIED_WITH_PREVIOUS, source=source)
+
+
+def observe(logger: Logger, receipt: Receipt, *, taken: timedelta) -> Receipt:
+    """Logs a receipt, and returns it; `taken` is the time until the answer."""
     write = logger.error if receipt.outcome in _ERRORS else logger.info
     write(
         f"delivery {receipt.outcome}",
@@ -36,6 +61,9 @@ def observe(logger: Logger, metrics: Metrics, receipt: Receipt) -> Receipt:
             "reason": receipt.reason,
             "detail": receipt.detail,
             "handlers": list(receipt.handlers),
+            "duration_ms": taken // MILLISECOND,
+            "request_id": receipt.request_id,
+            "trace_id": receipt.trace_id,
         },
     )
     return receipt

@@ -5,15 +5,18 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools import Logger
 from aws_lambda_powertools.utilities.batch import BatchProcessor, process_partial_response
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
-from processor.telemetry import observe
+from processor.telemetry import correlated, measure, observe
+from webhook_inbox.adapters.aws.embedded_metrics import MetricLines
 from webhook_inbox.adapters.aws.lambda_events import message_from
 from webhook_inbox.adapters.environment import ProcessorEnvironment
 from webhook_inbox.adapters.system import ThreadExecutor
 from webhook_inbox.domain.errors import ForeignMessage, InboxError
+from webhook_inbox.domain.manifest import Manifest
+from webhook_inbox.domain.ports import Clock
 from webhook_inbox.processor.processor import Processor
 from webhook_inbox.queue.outcomes import RunOutcome, RunResult, Worker
 
@@ -30,12 +33,16 @@ class Records:
         processor: Processor,
         *,
         executor: ThreadExecutor,
+        manifest: Manifest,
+        clock: Clock,
         logger: Logger,
-        metrics: Metrics,
+        metrics: MetricLines,
         redact: Callable[[str], str],
     ) -> None:
         self._processor = processor
         self._executor = executor
+        self._manifest = manifest
+        self._clock = clock
         self._logger = logger
         self._metrics = metrics
         self._redact = redact
@@ -46,15 +53,24 @@ class Records:
         Raises:
             KeepMessage: the message must not be deleted.
         """
-        result = self._processed(record, worker, deadline)
-        observe(self._logger, self._metrics, worker.lane, result, redact=self._redact)
+        # Of the whole process, since the handler runs in another thread; the mapping has batches of
+        # one message.
+        with self._logger.append_context_keys(**correlated(str(record.raw_event.get("body")))):
+            result = self._processed(record, worker, deadline)
+            observe(self._logger, result, redact=self._redact)
+        measure(self._metrics, result, self._manifest, now=self._clock.now())
         if self._executor.alive:
             # A handler that would not stop must not go on behind its lost lease: the run is
             # settled, so the process ends, and its message comes back as settled.
+            self.flush()
             self._logger.error("ending the process: a handler is still running after its time")
             os._exit(1)
         if result.keeps_message:
             raise KeepMessage(str(result.outcome))
+
+    def flush(self) -> None:
+        """Writes the metrics of the records."""
+        self._metrics.flush(self._clock.now())
 
     def _processed(self, record: SQSRecord, worker: Worker, deadline: datetime) -> RunResult:
         try:

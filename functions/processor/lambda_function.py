@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
-from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools import Logger
 from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType
 from compiled_manifest import MANIFEST
 
@@ -14,6 +14,7 @@ from processor.batch import Records, deadline_of, respond, worker_of
 from processor.loader import load
 from webhook_inbox.adapters.aws.clients import steady
 from webhook_inbox.adapters.aws.dynamodb import DynamoTable
+from webhook_inbox.adapters.aws.embedded_metrics import MetricLines
 from webhook_inbox.adapters.aws.s3 import S3Blobs
 from webhook_inbox.adapters.aws.secrets_manager import SecretsManagerStore
 from webhook_inbox.adapters.aws.sqs import SqsQueue
@@ -29,7 +30,8 @@ from webhook_inbox.queue.lanes import Lanes
 logging.getLogger("httpx").setLevel(logging.WARNING)
 
 environment: Final = ProcessorEnvironment.read()
-logger: Final = Logger()
+# The code version is in the lines of handlers too, which share the logger by its name.
+logger: Final = Logger(code_version=environment.code_version)
 clock: Final = SystemClock()
 executor: Final = ThreadExecutor()
 sqs: Final = steady("sqs")
@@ -51,10 +53,16 @@ processor: Final = Processor(
     executor=executor,
     clock=clock,
     randomness=SystemRandomness(),
-    clients=HttpClients(clock=clock, randomness=SystemRandomness()),
+    clients=HttpClients(clock=clock),
 )
 records: Final = Records(
-    processor, executor=executor, logger=logger, metrics=Metrics(), redact=secrets.redact
+    processor,
+    executor=executor,
+    manifest=manifest,
+    clock=clock,
+    logger=logger,
+    metrics=MetricLines(environment.metrics_namespace),
+    redact=secrets.redact,
 )
 # At batch size 1 every failure is a failure of the entire batch, which is no error.
 batch: Final = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
@@ -65,4 +73,7 @@ def lambda_handler(event: dict[str, Any], context: Any) -> Mapping[str, Any]:
     """Processes one batch and reports the records that the queue must keep."""
     worker = worker_of(context, environment)
     handle = partial(records.handle, worker=worker, deadline=deadline_of(context, clock.now()))
-    return respond(event, handle, batch, context)
+    try:
+        return respond(event, handle, batch, context)
+    finally:
+        records.flush()

@@ -3,12 +3,13 @@
 from datetime import timedelta
 from typing import Any, Final
 
-from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools import Logger
 from compiled_manifest import MANIFEST
 
-from reconciler.telemetry import observe
+from reconciler.telemetry import measure, measure_destinations, observe
 from webhook_inbox.adapters.aws.clients import CONNECTIONS, steady
 from webhook_inbox.adapters.aws.dynamodb import DynamoTable
+from webhook_inbox.adapters.aws.embedded_metrics import MetricLines
 from webhook_inbox.adapters.aws.sqs import OldestMessage, SqsQueue
 from webhook_inbox.adapters.environment import MaintenanceEnvironment
 from webhook_inbox.adapters.system import SystemClock, ThreadParallel
@@ -19,7 +20,7 @@ from webhook_inbox.reconciler.reconciler import Reconciler
 
 environment: Final = MaintenanceEnvironment.read()
 logger: Final = Logger()
-metrics: Final = Metrics()
+metrics: Final = MetricLines(environment.metrics_namespace)
 clock: Final = SystemClock()
 sqs: Final = steady("sqs")
 age: Final = OldestMessage(steady("cloudwatch"), clock)
@@ -45,4 +46,8 @@ reconciler: Final = Reconciler(
 def lambda_handler(_event: object, context: Any) -> dict[str, Any]:
     """Runs the passes that are due this minute and returns the report."""
     left = timedelta(milliseconds=context.get_remaining_time_in_millis())
-    return observe(logger, metrics, reconciler.run(deadline=clock.now() + left))
+    report = reconciler.run(deadline=clock.now() + left)
+    measure(metrics, report, manifest)
+    measure_destinations(metrics, table, manifest, now=clock.now())
+    metrics.flush(clock.now())
+    return observe(logger, report)

@@ -1,24 +1,67 @@
-"""One log line per pass, and a metric per action."""
+"""One log line and one line of metrics per pass."""
 
-from dataclasses import asdict
-from typing import Any
+from datetime import datetime
+from typing import Any, Final
 
-from aws_lambda_powertools import Logger, Metrics
-from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools import Logger
 
-from webhook_inbox.reconciler.report import ReconcilerReport
+from webhook_inbox.adapters.aws.embedded_metrics import MetricLines
+from webhook_inbox.destinations.states import destination_states
+from webhook_inbox.domain import metrics as catalogue
+from webhook_inbox.domain.errors import Unavailable
+from webhook_inbox.domain.manifest import Manifest
+from webhook_inbox.domain.ports import Table
+from webhook_inbox.queue.outcomes import RunOutcome
+from webhook_inbox.reconciler.report import Action, ReconcilerReport
+
+_COUNTED: Final = {
+    Action.ADOPTED: catalogue.RECONCILER_FOUND,
+    Action.RESENT: catalogue.RECONCILER_FOUND,
+    Action.WATCHED: catalogue.RECONCILER_FOUND,
+    Action.FAILED: catalogue.RECONCILER_FAILED,
+    Action.LOST: catalogue.RUNS_LOST,
+    Action.EXPIRED: catalogue.RUNS_EXPIRED,
+    Action.LAST_CALL: catalogue.RUNS_NEAR_EXPIRY,
+}
 
 
-def observe(logger: Logger, metrics: Metrics, report: ReconcilerReport) -> dict[str, Any]:
-    """Logs and counts a pass, and returns its report as JSON data."""
-    data = asdict(report)
-    metrics.add_metric(name="ReconcilerPasses", unit=MetricUnit.Count, value=1)
+def measure(metrics: MetricLines, report: ReconcilerReport, manifest: Manifest) -> None:
+    """Counts a pass, and adds the gauges."""
+    metrics.add(catalogue.RECONCILER_PASSES)
     if not report.complete:
-        metrics.add_metric(name="ReconcilerIncomplete", unit=MetricUnit.Count, value=1)
+        metrics.add(catalogue.RECONCILER_INCOMPLETE)
     for action, number in report.counts.items():
-        name = f"Reconciler{str(action).title().replace('_', '')}"
-        metrics.add_metric(name=name, unit=MetricUnit.Count, value=number)
-    metrics.flush_metrics()
+        if action in _COUNTED:
+            metrics.add(_COUNTED[Action(action)], number)
+    for run in report.dead:
+        handler = run.handler if manifest.handler(run.handler) else catalogue.NONE
+        metrics.add(catalogue.RUNS, handler=handler, outcome=str(RunOutcome.DEAD))
+        if run.deaths + 1 >= catalogue.AGAIN:
+            metrics.add(catalogue.DEAD_AGAIN)
+        if run.replays:
+            metrics.add(catalogue.REPLAYED_DEAD)
+    metrics.add(catalogue.OLDEST_DUE, round(report.oldest_due.total_seconds(), 3))
+
+
+def measure_destinations(
+    metrics: MetricLines, table: Table, manifest: Manifest, *, now: datetime
+) -> None:
+    """Adds the gauges of the destinations that are down or have a queue."""
+    try:
+        states = destination_states(table, manifest.destinations.values(), now=now)
+    except Unavailable:
+        return  # They are missing for a minute; the pass has reported the outage.
+    for state in states:
+        if state.is_open:
+            metrics.add(catalogue.CIRCUIT_OPEN, destination=state.name)
+        if state.queue:
+            wait = round(state.queue.total_seconds(), 3)
+            metrics.add(catalogue.LIMITER_QUEUE, wait, destination=state.name)
+
+
+def observe(logger: Logger, report: ReconcilerReport) -> dict[str, Any]:
+    """Logs a pass, and returns its report as JSON data."""
+    data = report.to_data()
     quiet = report.complete and not report.errors
     write = logger.info if quiet else logger.warning
     write("reconciler pass", extra={"report": data})

@@ -3,12 +3,13 @@
 from datetime import timedelta
 from typing import Any, Final
 
-from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools import Logger
 from compiled_manifest import MANIFEST
 
-from replay.telemetry import observe
+from replay.telemetry import measure, observe
 from webhook_inbox.adapters.aws.clients import CONNECTIONS, steady
 from webhook_inbox.adapters.aws.dynamodb import DynamoTable
+from webhook_inbox.adapters.aws.embedded_metrics import MetricLines
 from webhook_inbox.adapters.aws.sqs import SqsQueue
 from webhook_inbox.adapters.environment import MaintenanceEnvironment
 from webhook_inbox.adapters.system import SystemClock, SystemRandomness, ThreadParallel
@@ -20,7 +21,7 @@ from webhook_inbox.replay.request import ReplayRequest
 
 environment: Final = MaintenanceEnvironment.read()
 logger: Final = Logger()
-metrics: Final = Metrics()
+metrics: Final = MetricLines(environment.metrics_namespace)
 clock: Final = SystemClock()
 sqs: Final = steady("sqs")
 table: Final = DynamoTable(steady("dynamodb"), environment.table_name)
@@ -45,4 +46,6 @@ def lambda_handler(payload: object, context: Any) -> dict[str, Any]:
     request = ReplayRequest.read(payload)
     left = timedelta(milliseconds=context.get_remaining_time_in_millis())
     report = replay.run(request, deadline=clock.now() + left)
-    return observe(logger, metrics, request, report)
+    measure(metrics, report)
+    metrics.flush(clock.now())
+    return observe(logger, request, report)

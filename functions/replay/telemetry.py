@@ -1,27 +1,27 @@
-"""One log line per page of a replay, and a metric per outcome."""
+"""One log line and one line of metrics per page of a replay."""
 
 from typing import Any
 
-from aws_lambda_powertools import Logger, Metrics
-from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools import Logger
 
-from webhook_inbox.replay.replay import ReplayReport
+from webhook_inbox.adapters.aws.embedded_metrics import MetricLines
+from webhook_inbox.domain import metrics as catalogue
+from webhook_inbox.replay.replay import ReplayOutcome, ReplayReport
 from webhook_inbox.replay.request import ReplayRequest
 
 
-def observe(
-    logger: Logger, metrics: Metrics, request: ReplayRequest, report: ReplayReport
-) -> dict[str, Any]:
-    """Logs and counts a replay, and returns its report as JSON data."""
-    data = report.to_data()
-    metrics.add_metric(name="ReplayMatched", unit=MetricUnit.Count, value=report.matched)
-    # A dry run replays nothing, so its outcomes are not counted.
-    for outcome, number in ({} if report.dry_run else report.counts).items():
-        name = f"Replay{str(outcome).title().replace('_', '')}"
-        metrics.add_metric(name=name, unit=MetricUnit.Count, value=number)
+def measure(metrics: MetricLines, report: ReplayReport) -> None:
+    """Counts the runs that a replay sent."""
+    replayed = report.counts.get(ReplayOutcome.REPLAYED, 0)
+    if replayed:
+        metrics.add(catalogue.REPLAYED_RUNS, replayed)
     if report.failed:
-        metrics.add_metric(name="ReplayInterrupted", unit=MetricUnit.Count, value=1)
-    metrics.flush_metrics()
+        metrics.add(catalogue.REPLAY_INTERRUPTED)
+
+
+def observe(logger: Logger, request: ReplayRequest, report: ReplayReport) -> dict[str, Any]:
+    """Logs a replay, and returns its report as JSON data."""
+    data = report.to_data()
     asked = request.model_dump(mode="json", exclude_none=True)
     write = logger.error if report.failed else logger.info
     extra = {"request": asked, "counts": data["counts"], "failed": report.failed}

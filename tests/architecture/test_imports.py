@@ -101,7 +101,7 @@ def test_the_http_client_is_imported_on_first_use() -> None:
     script = (
         "import sys, webhook_inbox.processor.processor\n"
         "from webhook_inbox.destinations.client import factory\n"
-        "factory.HttpClients(clock=None, randomness=None)\n"
+        "factory.HttpClients(clock=None)\n"
         "print('httpx' in sys.modules)"
     )
     done = subprocess.run(

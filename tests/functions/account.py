@@ -56,7 +56,7 @@ class Account:
             "LANE": "default",
             "MAX_RECEIVE_COUNT": str(MAX_RECEIVE_COUNT),
             "CODE_VERSION": "0123456789ab",
-            "POWERTOOLS_METRICS_NAMESPACE": "WebhookInbox/Account",
+            "METRICS_NAMESPACE": "WebhookInbox/Account",
         }
 
     @property

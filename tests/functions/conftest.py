@@ -70,11 +70,21 @@ def sink(_sink: sinks.Sink) -> sinks.Sink:
     return _sink
 
 
+# A source for callers of one's own, who get a status URL.
+CALLERS = """
+[sources.agents]
+auth = "api-key"
+event_id = { body = "sha256" }
+event_type = { json = "type" }
+allow = ["unhandled"]
+"""
+
+
 @pytest.fixture(scope="session")
 def built(_sink: sinks.Sink, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Manifest]:
     directory = tmp_path_factory.mktemp("built") / "functions"
     url = f"http://127.0.0.1:{_sink.server_address[1]}"
-    return directory, build(directory, sink_url=url)
+    return directory, build(directory, sink_url=url, sources=CALLERS)
 
 
 @pytest.fixture
@@ -96,7 +106,7 @@ def bundle(built: tuple[Path, Manifest], tmp_path: Path, monkeypatch: pytest.Mon
 def account() -> Iterator[Account]:
     with mock_aws():
         opened = open_account()
-        for name in ("acme", "github", "slack", "stripe"):
+        for name in ("acme", "agents", "github", "slack", "stripe"):
             opened.set_secret(name, SECRET)
         yield opened
 

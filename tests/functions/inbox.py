@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.functions.account import Account
+from tests.functions.embedded_metrics import Point, points
 from tests.functions.invocations import LambdaContext, http_event, sqs_event, sqs_record
 from tests.stopwatch import Stopwatch
 from webhook_inbox import providers
@@ -46,13 +47,20 @@ class Output:
         """Returns what was written so far and not read yet."""
         captured = self.capture.readouterr()
         self.text += captured.out + captured.err
-        return [json.loads(line) for line in captured.out.splitlines() if line.startswith("{")]
+        entries = [json.loads(line) for line in captured.out.splitlines() if line.startswith("{")]
+        for entry in entries:
+            points(entry)
+        return entries
 
     def logs(self) -> list[dict[str, Any]]:
         return [entry for entry in self.read() if "_aws" not in entry]
 
     def metrics(self) -> list[dict[str, Any]]:
         return [entry for entry in self.read() if "_aws" in entry]
+
+    def points(self) -> list[Point]:
+        """Returns the values of metrics that were written and not read yet."""
+        return [point for entry in self.read() for point in points(entry)]
 
 
 @dataclass

@@ -1,10 +1,11 @@
-"""Ingest writes one line and one metric a delivery, and no secrets (G10)."""
+"""Ingest writes one line and one line of metrics a delivery, and no secrets (G10)."""
 
 import json
 from typing import Any
 
 import pytest
 
+from tests.functions.embedded_metrics import points
 from tests.functions.faults import Fault, Faults
 from tests.functions.inbox import SECRET, Inbox
 from tests.functions.invocations import http_event
@@ -13,7 +14,6 @@ PRIVATE = "jenny.rosen@example.com"
 CREDENTIAL = "Bearer eyJhbGciOiJIUzI1NiJ9"
 # Letters only: digits alone may occur in a metric's timestamp.
 SESSION = "jennys-session-cookie"
-DIMENSIONS = {"source", "outcome", "service"}
 
 
 def private(inbox: Inbox, source: str = "acme", **changes: str) -> dict[str, Any]:
@@ -93,47 +93,63 @@ def test_an_outage_is_an_error_that_names_the_call(inbox: Inbox, faults: Faults)
     assert line["detail"] == "dynamodb PutItem: ThrottlingException: this is a test"
 
 
-def test_each_delivery_is_counted_by_source_and_outcome(inbox: Inbox) -> None:
-    inbox.deliver("lab.fine", event_id="makes-it-warm")
+def counted(inbox: Inbox) -> list[tuple[str, dict[str, str]]]:
+    """Returns the metrics of the deliveries but their times."""
+    points = inbox.output.points()
+    assert all(point.values == [1] for point in points if point.name != "AcknowledgementTime")
+    found = [(name, dict(named)) for name, _, named in points if name != "AcknowledgementTime"]
+    return sorted(found, key=str)
+
+
+def test_an_accepted_delivery_is_counted_by_source_in_one_line(inbox: Inbox) -> None:
+    inbox.deliver("lab.fine")
+
+    [line] = inbox.output.metrics()
+    assert {point.name: point.dimensions for point in points(line)} == {
+        "AcknowledgementTime": {},
+        "Accepted": {"source": "acme"},
+    }
+    assert 0 < line["AcknowledgementTime"][0] < 60_000
+
+
+def test_every_answer_has_its_time(inbox: Inbox) -> None:
+    for path in ("/webhooks/acme", "/webhooks/nobody"):
+        inbox.request(http_event(path))
+
+    times = [point for point in inbox.output.points() if point.name == "AcknowledgementTime"]
+    assert len(times) == 2
+
+
+def test_a_guess_at_a_source_makes_no_metric_of_its_own(inbox: Inbox) -> None:
+    for guess in ("wp-login.php", "acme'--", "x" * 300):
+        inbox.request(http_event(f"/webhooks/{guess}"))
+
+    assert counted(inbox) == []
+
+
+def test_a_rejection_is_counted_by_reason_and_in_total(inbox: Inbox) -> None:
+    inbox.request(http_event("/webhooks/acme", body=b"{}"))
+
+    assert counted(inbox) == [("Rejected", {"reason": "missing-signature"}), ("Rejected", {})]
+
+
+def test_a_conflict_is_counted(inbox: Inbox) -> None:
+    inbox.deliver("lab.fine")
+    inbox.output.read()
+
+    inbox.deliver("lab.fine", more=1)
+
+    assert counted(inbox) == [("Conflicts", {})]
+
+
+def test_a_duplicate_is_counted_by_its_kind(inbox: Inbox) -> None:
+    inbox.deliver("lab.fine")
+    inbox.work()
     inbox.output.read()
 
     inbox.deliver("lab.fine")
 
-    [metric] = inbox.output.metrics()
-    [declared] = metric["_aws"]["CloudWatchMetrics"]
-    assert declared["Namespace"] == "WebhookInbox/Account"
-    assert [set(names) for names in declared["Dimensions"]] == [DIMENSIONS]
-    assert declared["Metrics"] == [{"Name": "Deliveries", "Unit": "Count"}]
-    assert {name: metric[name] for name in DIMENSIONS} == {
-        "source": "acme",
-        "outcome": "accepted",
-        "service": "ingest",
-    }
-    assert metric["Deliveries"] == [1.0]
-
-
-def test_a_guess_at_a_source_makes_no_dimension_of_its_own(inbox: Inbox) -> None:
-    for guess in ("wp-login.php", "acme'--", "x" * 300):
-        inbox.request(http_event(f"/webhooks/{guess}"))
-
-    counted = [metric for metric in inbox.output.metrics() if "Deliveries" in metric]
-
-    assert {(m["source"], m["outcome"]) for m in counted} == {("none", "unknown-source")}
-    assert len(counted) == 3
-
-
-def test_one_deliverys_dimensions_do_not_stay_for_the_next(inbox: Inbox) -> None:
-    inbox.deliver("lab.fine")
-    inbox.request(http_event("/webhooks/nobody"))
-    inbox.deliver("lab.fine")
-
-    counted = [metric for metric in inbox.output.metrics() if "Deliveries" in metric]
-
-    assert [(metric["source"], metric["outcome"]) for metric in counted] == [
-        ("acme", "accepted"),
-        ("none", "unknown-source"),
-        ("acme", "duplicate"),
-    ]
+    assert counted(inbox) == [("Duplicates", {"kind": "retry"})]
 
 
 def test_a_delivery_under_the_previous_secret_is_counted(inbox: Inbox) -> None:
@@ -142,23 +158,7 @@ def test_a_delivery_under_the_previous_secret_is_counted(inbox: Inbox) -> None:
 
     inbox.deliver("lab.fine")
 
-    [metric] = [metric for metric in inbox.output.metrics() if "Deliveries" in metric]
-    assert metric["VerifiedWithPrevious"] == [1.0]
-
-
-def test_the_first_delivery_of_a_process_counts_as_a_cold_start(
-    inbox: Inbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from aws_lambda_powertools.metrics.provider import cold_start  # noqa: PLC0415
-
-    monkeypatch.setattr(cold_start, "is_cold_start", True)
-
-    inbox.deliver("lab.fine")
-    inbox.deliver("lab.fine")
-
-    assert [metric["ColdStart"] for metric in inbox.output.metrics() if "ColdStart" in metric] == [
-        [1.0]
-    ]
+    assert ("VerifiedWithPrevious", {"source": "acme"}) in counted(inbox)
 
 
 @pytest.mark.parametrize("source", ["acme", "stripe"])

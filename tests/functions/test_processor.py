@@ -1,6 +1,7 @@
 """Messages and runs end as specified, whatever their handlers do."""
 
 import json
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -100,7 +101,45 @@ def test_a_copy_replaces_the_message_of_a_handler_that_raises(
     assert failed.next_attempt_at is not None
     [line] = inbox.output.logs()[-1:]
     assert (line["level"], line["outcome"], line["attempt"]) == ("WARNING", "failed", 1)
-    assert line["detail"] == error
+    assert line["reason"] == error
+
+
+def test_lines_of_one_event_are_correlated_from_the_delivery_to_the_effect(inbox: Inbox) -> None:
+    trace = "0af7651916cd43dd8448eb211c80319c"
+    body = b'{"type": "lab.raise"}'
+    headers = {**inbox.sign("acme", body), "traceparent": f"00-{trace}-b7ad6b7169203331-01"}
+    inbox.post("acme", body, headers)
+    [message] = inbox.account.receive()
+    inbox.process(message)
+
+    received, attempted = inbox.output.logs()
+    assert {received["trace_id"], attempted["trace_id"]} == {trace}
+    assert {received["event_id"], attempted["event_id"]} == {"evt-1"}
+    assert {received["type"], attempted["type"]} == {"lab.raise"}
+    assert received["request_id"]
+    assert attempted["code_version"] == inbox.account.environment["CODE_VERSION"]
+    assert re.fullmatch("[0-9a-f]{16}", attempted["span_id"])
+    assert (attempted["error_class"], attempted["error_line"][:16]) == (
+        "RuntimeError",
+        "handlers/lab.py:",
+    )
+    assert received["duration_ms"] >= 0
+    assert attempted["duration_ms"] >= 0
+    [attempt] = run(inbox, "lab.burn").attempts
+    assert attempt.worker.endswith(attempted["function_request_id"])
+    assert attempt.code_version == attempted["code_version"]
+
+
+def test_a_handlers_own_lines_name_its_event_and_later_ones_do_not(inbox: Inbox) -> None:
+    inbox.process(take(inbox, "lab.talk"))
+
+    said, told = inbox.output.logs()[-2:]
+    assert said["message"] == "printing the label"
+    assert (said["source"], said["event_id"], said["handler"]) == ("acme", "evt-1", "lab.talk")
+    assert said["function_request_id"] == told["function_request_id"]
+    inbox.module("processor").logger.info("afterwards")
+    [after] = inbox.output.logs()
+    assert {"source", "event_id", "handler"}.isdisjoint(after)
 
 
 def test_the_handlers_traceback_is_in_the_log(inbox: Inbox) -> None:
@@ -171,7 +210,7 @@ def test_a_message_that_is_not_ours_is_kept_with_a_reason(inbox: Inbox, body: st
 
     [line] = inbox.output.logs()[-1:]
     assert (line["level"], line["outcome"], line["handler"]) == ("ERROR", "foreign", "none")
-    assert line["detail"]
+    assert line["reason"]
 
 
 def test_a_message_that_is_not_ours_is_no_poison_loop(inbox: Inbox) -> None:
@@ -274,7 +313,7 @@ def test_an_event_that_is_not_there_yet_is_waited_for(inbox: Inbox) -> None:
     [message] = inbox.account.receive()
 
     assert inbox.process(message) == [message["MessageId"]]
-    assert inbox.output.logs()[-1]["detail"] == "the event is not there yet"
+    assert inbox.output.logs()[-1]["reason"] == "the event is not there yet"
 
     inbox.deliver("lab.fine", event_id="evt-9")
     assert inbox.process(again(message)) == []
@@ -289,7 +328,7 @@ def test_a_message_of_an_expired_event_is_moved_to_the_dlq(inbox: Inbox) -> None
     assert inbox.process(message) == [message["MessageId"]]
 
     [line] = inbox.output.logs()[-1:]
-    assert (line["outcome"], line["detail"]) == ("foreign", "no such event, or it has expired")
+    assert (line["outcome"], line["reason"]) == ("foreign", "no such event, or it has expired")
 
 
 def test_a_handler_of_another_deployment_is_waited_for(inbox: Inbox) -> None:
@@ -336,17 +375,36 @@ def test_the_lease_outlives_the_invocation_and_ends_before_the_message_is_back(
     assert timedelta(seconds=50) <= deadline < timedelta(seconds=55)
 
 
-def test_each_message_is_counted_by_lane_handler_and_outcome(inbox: Inbox) -> None:
+def test_each_result_is_counted_by_handler_and_outcome(inbox: Inbox) -> None:
     inbox.process(take(inbox, "lab.fine"), take(inbox, "lab.raise", event_id="evt-2"))
 
-    counted = [metric for metric in inbox.output.metrics() if "Messages" in metric]
+    runs = [point for point in inbox.output.points() if point.name == "Runs"]
 
-    dimensions = ("lane", "handler", "outcome", "service")
-    assert [tuple(metric[name] for name in dimensions) for metric in counted] == [
-        ("default", "lab.fine", "done", "processor"),
-        ("default", "lab.burn", "failed", "processor"),
+    assert [(point.dimensions, point.values) for point in runs] == [
+        ({"outcome": "done"}, [1]),
+        ({"handler": "lab.fine", "outcome": "done"}, [1]),
+        ({"outcome": "failed"}, [1]),
+        ({"handler": "lab.burn", "outcome": "failed"}, [1]),
     ]
-    for metric in counted:
-        [declared] = metric["_aws"]["CloudWatchMetrics"]
-        assert declared["Namespace"] == "WebhookInbox/Account"
-        assert [set(names) for names in declared["Dimensions"]] == [set(dimensions)]
+
+
+def test_a_batch_of_one_handler_is_one_line_of_metrics(inbox: Inbox) -> None:
+    messages = [take(inbox, "lab.fine", event_id=f"evt-{number}") for number in range(3)]
+    inbox.output.read()
+
+    inbox.process(*messages)
+
+    [line] = inbox.output.metrics()
+    assert (line["Runs"], line["Attempts"]) == ([1, 1, 1], [1, 1, 1])
+    assert len(line["ReceiptToDone"]) == 3
+    assert all(0 < seconds < 60 for seconds in line["ReceiptToDone"])
+
+
+def test_a_run_that_is_not_over_has_neither_attempts_nor_a_time(inbox: Inbox) -> None:
+    inbox.process(take(inbox, "lab.raise"))
+
+    assert {point.name for point in inbox.output.points()} <= {
+        "Runs",
+        "Accepted",
+        "AcknowledgementTime",
+    }

@@ -127,7 +127,7 @@ def test_a_handler_that_hangs_fails_in_time_and_its_process_ends(
     [attempt] = failed.attempts
     assert (attempt.ended_at - attempt.started_at).total_seconds() < SHORT
     assert ended.lines[-1]["message"].startswith("ending the process")
-    assert any("Messages" in line for line in ended.lines)
+    assert any("Runs" in line for line in ended.lines)
 
     # Its message comes back, to a process that knows nothing of it: a copy has replaced it.
     assert worker.process(message).kept == []

@@ -10,7 +10,7 @@ from tests.functions.faults import Fault, Faults
 from tests.functions.inbox import Inbox
 from webhook_inbox.adapters.memory import ManualClock
 from webhook_inbox.domain.model import Status
-from webhook_inbox.domain.timestamps import to_ms
+from webhook_inbox.domain.timestamps import to_ms, to_seconds
 from webhook_inbox.ledger.schema import received_bucket
 
 Minute = Callable[[int], datetime]
@@ -125,10 +125,45 @@ def test_each_thing_done_is_counted(inbox: Inbox, minute: Minute) -> None:
 
     inbox.invoke("reconciler", SCHEDULE, remaining=300)
 
-    [metric] = inbox.output.metrics()
-    assert (metric["ReconcilerPasses"], metric["ReconcilerAdopted"]) == ([1.0], [1.0])
-    [declared] = metric["_aws"]["CloudWatchMetrics"]
-    assert declared["Dimensions"] == [["service"]]
+    assert inbox.output.points() == [
+        ("ReconcilerPasses", [1], {}),
+        ("ReconcilerFound", [1], {}),
+        ("OldestDue", [0], {}),
+    ]
+
+
+def test_the_most_overdue_run_is_measured(inbox: Inbox, minute: Minute) -> None:
+    now = minute(1)
+    inbox.deliver("lab.deferred")
+    inbox.work()
+    run = inbox.account.run("acme", "evt-1", "lab.wait")
+    assert run is not None
+    due = to_ms(now - timedelta(seconds=90))
+    inbox.account.change(run, next_attempt_at=due, due_at=due)
+    inbox.output.read()
+
+    inbox.invoke("reconciler", SCHEDULE, remaining=300)
+
+    assert ("OldestDue", [90], {}) in inbox.output.points()
+
+
+def test_a_run_that_is_given_up_is_counted_as_dead_by_its_handler(
+    inbox: Inbox, minute: Minute
+) -> None:
+    now = minute(1)
+    inbox.deliver("lab.deferred")
+    inbox.work()
+    run = inbox.account.run("acme", "evt-1", "lab.wait")
+    assert run is not None
+    inbox.account.change(run, due_at=to_ms(now) - 1, expires_at=to_seconds(now), deaths=2)
+    inbox.output.read()
+
+    inbox.invoke("reconciler", SCHEDULE, remaining=300)
+
+    counted = inbox.output.points()
+    assert ("Runs", [1], {"handler": "lab.wait", "outcome": "dead"}) in counted
+    assert ("RunsExpired", [1], {}) in counted
+    assert ("DeadAgain", [1], {}) in counted
 
 
 def test_a_run_that_cannot_be_sent_is_reported_and_the_rest_goes_on(
@@ -157,7 +192,7 @@ def test_a_pass_whose_time_is_up_says_that_it_is_not_complete(inbox: Inbox, minu
     report = inbox.invoke("reconciler", SCHEDULE, remaining=9)
 
     assert (report["complete"], report["counts"]) == (False, {})
-    assert inbox.output.metrics()[-1]["ReconcilerIncomplete"] == [1.0]
+    assert ("ReconcilerIncomplete", [1], {}) in inbox.output.points()
 
 
 def test_a_ledger_that_is_down_fails_the_invocation_and_so_its_alarm(

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.functions.embedded_metrics import points
 from tests.functions.faults import Fault, Faults
 from tests.functions.inbox import Inbox
 from webhook_inbox.domain.model import Status
@@ -234,10 +235,7 @@ def test_a_replay_is_logged_counted_and_audited(dead: Inbox) -> None:
     [line] = [entry for entry in entries if "_aws" not in entry]
     assert line["request"]["reason"] == "mended"
     assert line["counts"] == {"replayed": 3}
-    [metric] = [entry for entry in entries if "_aws" in entry]
-    [declared] = metric["_aws"]["CloudWatchMetrics"]
-    assert declared["Dimensions"] == [["service"]]
-    assert (metric["ReplayMatched"], metric["ReplayReplayed"]) == ([3.0], [3.0])
+    assert [point for entry in entries for point in points(entry)] == [("ReplayedRuns", [3], {})]
     [audit] = dead.account.rows("audit#")
     assert (audit["by"], audit["reason"]) == ("jo", "mended")
 
@@ -250,8 +248,7 @@ def test_a_page_that_failed_midway_is_answered_and_counted(dead: Inbox, faults: 
     faults.clear()
 
     assert (report["counts"], "UpdateItem" in report["failed"]) == ({"replayed": 1}, True)
-    [metric] = dead.output.metrics()
-    assert metric["ReplayInterrupted"] == [1.0]
+    assert dead.output.points() == [("ReplayedRuns", [1], {}), ("ReplayInterrupted", [1], {})]
     rest = dead.invoke("replay", {"cursor": report["cursor"]})
     assert (rest["counts"], rest["cursor"]) == ({"replayed": 2}, None)
 
@@ -261,7 +258,5 @@ def test_a_dry_run_counts_nothing_as_replayed(dead: Inbox) -> None:
 
     dead.invoke("replay", {"dry_run": True})
 
-    [metric] = dead.output.metrics()
-    assert metric["ReplayMatched"] == [3.0]
-    assert "ReplayReplayed" not in metric
+    assert dead.output.points() == []
     assert dead.account.rows("audit#") == []

@@ -11,6 +11,7 @@ import pytest
 
 from tests.functions.account import copy_of
 from tests.functions.bundles import build
+from tests.functions.embedded_metrics import points
 from tests.functions.faults import Fault, Faults
 from tests.functions.inbox import Inbox
 from webhook_inbox import providers
@@ -75,6 +76,15 @@ def test_a_batch_is_split_and_each_item_handled(inbox: Inbox, key: str) -> None:
     assert split.progress == {"of": 3, "counts": {"accepted": 2, "ignored": 1}}
 
 
+def test_a_batch_is_counted_by_its_items_alone(inbox: Inbox, key: str) -> None:
+    deliver(inbox, key, items("delivered", "delivered"))
+
+    inbox.work()
+
+    accepted = [point.values for point in inbox.output.points() if point.name == "Accepted"]
+    assert accepted == [[2]]
+
+
 def test_the_results_of_the_items_are_counted_and_logged(inbox: Inbox, key: str) -> None:
     deliver(inbox, key, items("delivered", "open", "open"))
     [message] = inbox.account.receive()
@@ -83,9 +93,9 @@ def test_the_results_of_the_items_are_counted_and_logged(inbox: Inbox, key: str)
     inbox.process(message)
 
     written = inbox.output.read()
-    counted = {m["outcome"]: m["Items"][0] for m in written if "Items" in m}
-    assert counted == {"accepted": 1, "ignored": 2}
-    assert {m["source"] for m in written if "Items" in m} == {"mail"}
+    counted = [point for entry in written for point in points(entry)]
+    assert ("Accepted", [1], {"source": "mail"}) in counted
+    assert ("Runs", [1], {"handler": "split", "outcome": "done"}) in counted
     [line] = [entry for entry in written if entry.get("message") == "message done"]
     assert line["items"] == {"accepted": 1, "ignored": 2}
 

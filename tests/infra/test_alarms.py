@@ -1,97 +1,423 @@
-"""The alarms: that no failure is silent, that they reach somebody, and that they say what next."""
+"""The alarms: every one is pinned, reaches its severity's topic, and says what to do next."""
 
-import json
 import re
 import shlex
-from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
-from aws_lambda_powertools import Logger, Metrics
 from typer.main import get_command
+from webhook_inbox_cdk.alarm_declaration import anchor, of_inbox
+from webhook_inbox_cdk.answer_limit import answer_limit
 
-from processor.telemetry import observe
+from tests.infra.alarm_states import expression, sources
 from tests.infra.conftest import INBOX, Synthesize, write_functions
 from tests.infra.template import Properties, Template, named
-from webhook_inbox.ingest.receipt import IngestOutcome
-from webhook_inbox.queue.outcomes import RunOutcome, RunResult
-from webhook_inbox.reconciler.report import Action
+from webhook_inbox import providers
+from webhook_inbox.domain import metrics
+from webhook_inbox.domain.manifest import SourceSpec
 from webhookctl.app import app
 
 ALARM = "AWS::CloudWatch::Alarm"
-PEOPLE = '[alarms]\nnotify = ["mailto:team@a.example"]\npage = ["https://pager.example/x"]\n'
-AT_LEAST = "GreaterThanOrEqualToThreshold"
-SOURCES = ("github", "stripe-eu")
-LANES = ("default", "slow")
-OF_A_LANE = ("DeadLetters", "Backlog", "DestinationRefusals", "FailedOpen", "ProcessorCrashes")
+COMPOSITE = "AWS::CloudWatch::CompositeAlarm"
+TOPIC = "AWS::SNS::Topic"
+NOTIFY = 'notify = ["mailto:team@a.example"]\n'
+PAGE = 'page = ["https://pager.example/x"]\n'
+PEOPLE = f"[alarms]\n{NOTIFY}{PAGE}"
+QUIET, FIRES = "notBreaching", "breaching"
+OWN, OF_API, OF_LAMBDA, OF_SQS = "own", "AWS/ApiGateway", "AWS/Lambda", "AWS/SQS"
+OF_TABLE = "AWS/DynamoDB"
+VISIBLE, AGE = "ApproximateNumberOfMessagesVisible", "ApproximateAgeOfOldestMessage"
+BY_LANE = "MAX([m1, m2])"
+# Alarm: severity; metrics; metric math; period in seconds; "threshold or more" (or less);
+# breaching periods of evaluated periods; missing data.
+PINS: dict[str, tuple[str, list[tuple[str, ...]], str, int, str, str, str]] = {
+    "IntakeFailing": ("page", [(OF_API, "5xx", "Sum")], "", 60, ">= 1", "3 of 10", QUIET),
+    "ApiErrors": ("notify", [(OF_API, "5xx", "Sum")], "", 60, ">= 1", "1 of 1", QUIET),
+    "IngestFaults": ("notify", [(OWN, "IngestFaults", "Sum")], "", 300, ">= 1", "1 of 1", QUIET),
+    "IngestSlow": (
+        "none",
+        [(OWN, "AcknowledgementTime", "p99")],
+        "",
+        300,
+        ">= 7000",  # 70 % of 10 s: GitHub's limit, and ingest's
+        "3 of 3",
+        QUIET,
+    ),
+    "Throttled": ("notify", [(OWN, "Throttled", "Sum")], "", 60, ">= 1", "1 of 1", QUIET),
+    "RejectedRate": (
+        "notify",
+        [(OWN, "Rejected", "Sum"), (OWN, "AcknowledgementTime", "SampleCount")],
+        "IF(m1 >= 20, 100 * m1 / m2, 0)",
+        900,
+        ">= 10",
+        "1 of 1",
+        QUIET,
+    ),
+    "Conflicts": ("notify", [(OWN, "Conflicts", "Sum")], "", 300, ">= 1", "1 of 1", QUIET),
+    "HeldIdentical": ("notify", [(OWN, "HeldIdentical", "Sum")], "", 300, ">= 1", "1 of 1", QUIET),
+    **{
+        f"DeadLetters-{name}": (
+            "notify",
+            [(OWN, "Runs", "Sum", f"handler={name}", "outcome=dead")],
+            "",
+            300,
+            ">= 1",
+            "1 of 12",
+            QUIET,
+        )
+        for name in ("billing.fulfil", "github.build", "github.triage")
+    },
+    "DeadLetterBurst": (
+        "page",
+        [(OWN, "Runs", "Sum", "outcome=dead")],
+        "",
+        600,
+        ">= 5",
+        "1 of 1",
+        QUIET,
+    ),
+    "DeadAgain": ("notify", [(OWN, "DeadAgain", "Sum")], "", 300, ">= 1", "1 of 1", QUIET),
+    "EffectsInDoubt": (
+        "notify",
+        [(OWN, "EffectsInDoubt", "Sum")],
+        "",
+        300,
+        ">= 1",
+        "1 of 1",
+        QUIET,
+    ),
+    "DlqDepth": (
+        "notify",
+        [(OF_SQS, VISIBLE, "Maximum", "DeadLetters")] * 2,
+        BY_LANE,
+        300,
+        ">= 1001",
+        "1 of 1",
+        QUIET,
+    ),
+    "DlqGrowing": (
+        "page",
+        [(OF_SQS, VISIBLE, "Maximum", "DeadLetters")] * 2,
+        "DIFF(SUM([m1, m2]))",
+        300,
+        ">= 1",
+        "3 of 3",
+        QUIET,
+    ),
+    "DlqAge": (
+        "notify",
+        [(OF_SQS, AGE, "Maximum", "DeadLetters")] * 2,
+        BY_LANE,
+        3_600,
+        ">= 864000",
+        "1 of 1",
+        QUIET,
+    ),
+    "OldestDue": ("page", [(OWN, "OldestDue", "Maximum")], "", 300, ">= 3600", "3 of 3", QUIET),
+    "Backlog": (
+        "notify",
+        [(OF_SQS, AGE, "Maximum", "Work")] * 2,
+        BY_LANE,
+        60,
+        ">= 900",
+        "5 of 5",
+        QUIET,
+    ),
+    "ProcessorCrashes": (
+        "page",
+        [(OF_LAMBDA, "Errors", "Sum", "Processor")] * 2,
+        BY_LANE,
+        900,
+        ">= 3",
+        "1 of 1",
+        QUIET,
+    ),
+    "FunctionThrottles": (
+        "none",
+        [
+            (OF_LAMBDA, "Throttles", "Sum", "Ingest"),
+            *[(OF_LAMBDA, "Throttles", "Sum", "Processor")] * 2,
+        ],
+        "SUM([m1, m2, m3])",
+        300,
+        ">= 1",
+        "3 of 3",
+        QUIET,
+    ),
+    "DestinationRefusals": (
+        "page",
+        [(OWN, "DestinationRefusals", "Sum")],
+        "",
+        300,
+        ">= 1",
+        "1 of 1",
+        QUIET,
+    ),
+    "FailedOpen": ("none", [(OWN, "FailedOpen", "Sum")], "", 300, ">= 10", "3 of 3", QUIET),
+    "TableThrottles": (
+        "none",
+        [
+            (OF_TABLE, "WriteThrottleEvents", "Sum", "Ledger"),
+            (OF_TABLE, "WriteThrottleEvents", "Sum", "by_received"),
+            (OF_TABLE, "WriteThrottleEvents", "Sum", "by_due"),
+        ],
+        "SUM([m1, m2, m3])",
+        300,
+        ">= 1",
+        "3 of 3",
+        QUIET,
+    ),
+    "ReconcilerLate": (
+        "page",
+        [(OWN, "ReconcilerPasses", "Sum")],
+        "",
+        300,
+        "<= 2",
+        "2 of 2",
+        FIRES,
+    ),
+    "ReconcilerFailing": (
+        "none",
+        [(OWN, "ReconcilerFailed", "Sum"), (OF_LAMBDA, "Errors", "Sum", "Reconciler")],
+        "SUM([m1, m2])",
+        300,
+        ">= 1",
+        "3 of 3",
+        QUIET,
+    ),
+    "ReconcilerIncomplete": (
+        "none",
+        [(OWN, "ReconcilerIncomplete", "Sum")],
+        "",
+        300,
+        ">= 1",
+        "3 of 3",
+        QUIET,
+    ),
+    "ReconcilerFound": (
+        "none",
+        [(OWN, "ReconcilerFound", "Sum")],
+        "",
+        900,
+        ">= 5",
+        "1 of 1",
+        QUIET,
+    ),
+    "RunsLost": ("notify", [(OWN, "RunsLost", "Sum")], "", 300, ">= 1", "1 of 1", QUIET),
+    "RunsExpired": ("notify", [(OWN, "RunsExpired", "Sum")], "", 300, ">= 1", "1 of 1", QUIET),
+    "RunsNearExpiry": (
+        "notify",
+        [(OWN, "RunsNearExpiry", "Sum")],
+        "",
+        3_600,
+        ">= 1",
+        "1 of 24",
+        QUIET,
+    ),
+    "ReplayErrors": (
+        "notify",
+        [(OF_LAMBDA, "Errors", "Sum", "Replay")],
+        "",
+        300,
+        ">= 1",
+        "1 of 1",
+        QUIET,
+    ),
+    "ReplayInterrupted": (
+        "notify",
+        [(OWN, "ReplayInterrupted", "Sum")],
+        "",
+        300,
+        ">= 1",
+        "1 of 1",
+        QUIET,
+    ),
+}
+COMPARISONS = {"GreaterThanOrEqualToThreshold": ">=", "LessThanOrEqualToThreshold": "<="}
+
+
+def told_by(top: Path, synthesize: Synthesize, people: str) -> Template:
+    return synthesize(functions=write_functions(top, inbox=INBOX + people))
 
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory, synthesize: Synthesize) -> Template:
-    """An inbox whose configuration names people."""
-    top = tmp_path_factory.mktemp("told")
-    return synthesize(functions=write_functions(top, inbox=INBOX + PEOPLE))
+    """An inbox whose configuration names people for both severities."""
+    return told_by(tmp_path_factory.mktemp("told"), synthesize, PEOPLE)
+
+
+def flat(name: str) -> str:
+    """An alarm's id as in its logical id."""
+    return re.sub(r"\W", "", name)
+
+
+def alarm_id(logical: str) -> str:
+    """The part of a logical id that is the alarm's own."""
+    return logical[len("InboxAlarms") : -8]
 
 
 def alarm(template: Template, name: str) -> Properties:
-    return template.one(ALARM, f"InboxAlarms{name.replace('-', '')}")
+    [found] = [p for key, p in template.all(ALARM).items() if alarm_id(key) == flat(name)]
+    return found
 
 
-def dimensions(properties: Mapping[str, Any]) -> dict[str, str]:
-    return {entry["Name"]: named(entry["Value"]) for entry in properties["Dimensions"]}
-
-
-def watched(properties: Mapping[str, Any]) -> tuple[str, str, str, int]:
-    """A metric, how it is added up, and over how many seconds."""
-    keys = ("Namespace", "MetricName", "Statistic", "Period")
-    namespace, metric, statistic, period = (properties[key] for key in keys)
-    return namespace, metric, statistic, period
-
-
-def fires(properties: Mapping[str, Any]) -> tuple[str, int, int]:
-    """How an alarm compares, with what, and how many periods in a row."""
-    return (
-        properties["ComparisonOperator"],
-        properties["Threshold"],
-        properties["EvaluationPeriods"],
-    )
-
-
-def test_alarms_are_these_with_and_without_people(dev: Template, told: Template) -> None:
-    expected = {f"{kind}{source}" for kind in ("Conflicts", "IngestFaults") for source in SOURCES}
-    expected |= {f"{kind}{lane}" for kind in OF_A_LANE for lane in LANES}
-    expected |= {"Held-github"}  # Stripe signs its time
-    expected |= {"ApiErrors", "Throttled", "IngestCrashes", "ReplayErrors", "ReplayInterrupted"}
-    expected |= {
-        "ReconcilerStopped",
-        "ReconcilerCrashes",
-        "ReconcilerFailed",
-        "ReconcilerIncomplete",
-    }
-    expected |= {"RunsLost", "RunsExpired", "RunsNearExpiry"}
+def test_the_alarms_are_these_with_and_without_people(dev: Template, told: Template) -> None:
     for template in (dev, told):
-        names = {name[len("InboxAlarms") : -8] for name in template.all(ALARM)}
-        assert names == {name.replace("-", "") for name in expected}
+        assert {alarm_id(name) for name in template.all(ALARM)} == {flat(name) for name in PINS}
 
 
-def test_without_people_nobody_is_told(dev: Template) -> None:
-    assert not dev.all("AWS::SNS::Topic")
+@pytest.mark.parametrize("name", PINS)
+def test_each_alarm_has_its_metrics_condition_and_topic(told: Template, name: str) -> None:
+    severity, watched, math, period, condition, datapoints, missing = PINS[name]
+    found = alarm(told, name)
+    for source, (namespace, metric, statistic, *named_by) in zip(
+        sources(found), watched, strict=True
+    ):
+        own = namespace == OWN
+        assert source.namespace == ("WebhookInbox/Inbox" if own else namespace)
+        assert (source.name, source.statistic, source.period) == (metric, statistic, period)
+        if own:
+            assert [f"{key}={value}" for key, value in source.dimensions.items()] == named_by
+        else:
+            values = source.dimensions.values()
+            assert all(part in "".join(values) for part in named_by)
+            resources = {value[2:-1].partition(".")[0] for value in values if "${" in value}
+            assert resources <= set(told.ids)
+    assert expression(found) == math
+    compare = COMPARISONS[found["ComparisonOperator"]]
+    assert f"{compare} {found['Threshold']}" == condition
+    evaluated = found["EvaluationPeriods"]
+    assert f"{found.get('DatapointsToAlarm', evaluated)} of {evaluated}" == datapoints
+    assert found["TreatMissingData"] == missing
+    assert topics_of(told, found) == ([] if severity == "none" else [severity])
+
+
+def topics_of(template: Template, properties: Properties) -> list[str]:
+    """The severities of the topics that an alarm notifies, of its beginning and of its end."""
+    assert properties.get("AlarmActions") == properties.get("OKActions")
+    assert "InsufficientDataActions" not in properties
+    names = [named(action)[2:-1] for action in properties.get("AlarmActions", ())]
+    return [template.all(TOPIC)[name]["DisplayName"].partition(" ")[0] for name in names]
+
+
+def test_each_lane_and_table_index_is_watched_once(told: Template) -> None:
+    for name, (_, watched, *_) in PINS.items():
+        keys = [source.key for source in sources(alarm(told, name))]
+        assert len(set(keys)) == len(watched)
+
+
+def test_each_metric_is_of_the_catalogue_with_its_dimensions(dev: Template) -> None:
     for properties in dev.all(ALARM).values():
+        for source in sources(properties):
+            if not source.namespace.startswith("AWS/"):
+                declared = metrics.CATALOGUE[source.name]
+                assert tuple(source.dimensions) in declared.dimensions
+                assert metrics.Use.ALARM in declared.used
+
+
+def test_dimensions_that_no_function_writes_are_refused() -> None:
+    with pytest.raises(ValueError, match="Runs has the dimensions"):
+        of_inbox("WebhookInbox/Inbox", metrics.RUNS, handler="a.b")
+
+
+def test_what_an_outage_causes_notifies_once_and_not_during_the_outage(told: Template) -> None:
+    [composite] = told.all(COMPOSITE).values()
+    rule = named(composite["AlarmRule"])
+    for name in told.all(ALARM):
+        rule = rule.replace(f"${{{name}}}", alarm_id(name))
+    followers = [name for name, (severity, *_) in PINS.items() if severity == "none"]
+    roots = ["IntakeFailing", "ProcessorCrashes", "ReconcilerLate"]
+    found = re.fullmatch(r"\((.*)\) AND NOT \((.*)\)", rule)
+    assert found is not None
+    for text, names in ((found[1], followers), (found[2], roots)):
+        assert sorted(text.split(" OR ")) == sorted(f'ALARM("{name}")' for name in names)
+    assert topics_of(told, composite) == ["notify"]
+    assert len(rule) < 10_240
+    # A root that only a composite reported would be silent while another root lasts.
+    assert {PINS[root][0] for root in roots} == {"page"}
+
+
+def test_without_people_there_are_no_topics(dev: Template) -> None:
+    assert not dev.all(TOPIC)
+    for properties in (*dev.all(ALARM).values(), *dev.all(COMPOSITE).values()):
         assert "AlarmActions" not in properties
 
 
-def test_all_alarms_tell_whom_the_configuration_names(told: Template) -> None:
-    [topic] = told.all("AWS::SNS::Topic")
-    people = {(s["Protocol"], s["Endpoint"]) for s in told.all("AWS::SNS::Subscription").values()}
-    assert people == {("email", "team@a.example"), ("https", "https://pager.example/x")}
-    for properties in told.all(ALARM).values():
-        assert properties["AlarmActions"] == properties["OKActions"] == [{"Ref": topic}]
+def test_each_severity_has_its_topic_and_its_addresses(told: Template) -> None:
+    severity = {name: p["DisplayName"].partition(" ")[0] for name, p in told.all(TOPIC).items()}
+    assert sorted(severity.values()) == ["notify", "page"]
+    people = {
+        (severity[s["TopicArn"]["Ref"]], s["Protocol"], s["Endpoint"])
+        for s in told.all("AWS::SNS::Subscription").values()
+    }
+    assert people == {
+        ("notify", "email", "team@a.example"),
+        ("page", "https", "https://pager.example/x"),
+    }
+
+
+@pytest.mark.parametrize(("people", "severity"), [(NOTIFY, "notify"), (PAGE, "page")])
+def test_the_only_list_with_addresses_receives_both_severities(
+    tmp_path: Path, synthesize: Synthesize, people: str, severity: str
+) -> None:
+    template = told_by(tmp_path, synthesize, f"[alarms]\n{people}")
+    for name in ("IntakeFailing", "ApiErrors"):
+        assert topics_of(template, alarm(template, name)) == [severity]
+
+
+def test_the_stage_local_has_no_alarms(synthesize: Synthesize) -> None:
+    """Its runtime has no metric math and no composite alarms."""
+    template = synthesize(stage="local")
+    assert not template.all(ALARM)
+    assert not template.all(COMPOSITE)
+
+
+@pytest.mark.parametrize(
+    ("fact", "seconds"),
+    [
+        ("3 s", 3),
+        ("10 s on GitLab.com", 10),
+        ("15 to 30 s", 15),
+        ("3 minutes", 180),
+        ("the subscription's acknowledgement deadline, 10 to 600 s", 10),
+        ("a few seconds", None),
+        ("not documented", None),
+    ],
+)
+def test_a_provider_s_answer_limit_is_read_from_its_facts(fact: str, seconds: int | None) -> None:
+    assert answer_limit(fact) == seconds
+
+
+def test_every_documented_limit_with_a_number_is_read() -> None:
+    for name in providers.MODULES:
+        if name in providers.DECLARED:
+            continue
+        module = import_module(f"webhook_inbox.providers.{providers.MODULES[name]}")
+        spec = SourceSpec(name, name, name, settings=getattr(module, "EXAMPLE", {}))
+        facts = providers.load(spec).facts
+        if facts is not None and re.search(r"\d", facts.answer_within):
+            assert answer_limit(facts.answer_within) is not None, name
+
+
+def test_ingest_is_slow_near_the_strictest_limit(tmp_path: Path, synthesize: Synthesize) -> None:
+    template = told_by(tmp_path, synthesize, '\n[sources.slack]\nprovider = "slack"\n')
+    assert alarm(template, "IngestSlow")["Threshold"] == 2_100
+    assert "3 s, the strictest" in alarm(template, "IngestSlow")["AlarmDescription"]
 
 
 def test_this_account_s_alarms_may_publish_and_nobody_without_tls(told: Template) -> None:
-    [topic] = told.all("AWS::SNS::Topic")
-    policy = told.one("AWS::SNS::TopicPolicy")
+    for topic in told.all(TOPIC):
+        admits_alarms(told, topic)
+
+
+def admits_alarms(told: Template, topic: str) -> None:
+    [policy] = [
+        each
+        for each in told.all("AWS::SNS::TopicPolicy").values()
+        if each["Topics"] == [{"Ref": topic}]
+    ]
     assert policy["Topics"] == [{"Ref": topic}]
     by_effect = {s["Effect"]: s for s in policy["PolicyDocument"]["Statement"]}
     assert len(policy["PolicyDocument"]["Statement"]) == 2
@@ -108,170 +434,42 @@ def test_this_account_s_alarms_may_publish_and_nobody_without_tls(told: Template
     assert deny["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
 
 
-def test_silence_is_good_news_except_from_the_reconciler(dev: Template) -> None:
-    stopped = alarm(dev, "ReconcilerStopped")
-    for properties in dev.all(ALARM).values():
-        expected = "breaching" if properties is stopped else "notBreaching"
-        assert properties["TreatMissingData"] == expected
+TEXT = re.compile(
+    r".+ First: `webhookctl --stack Inbox [^`]+`\. Severity: (notify|page)\."
+    r" Runbook: docs/runbook\.md#([a-z-]+)"
+)
 
 
-def test_a_reconciler_that_makes_no_pass_for_ten_minutes_is_noticed(dev: Template) -> None:
-    stopped = alarm(dev, "ReconcilerStopped")
-    assert watched(stopped) == ("WebhookInbox/Inbox", "ReconcilerPasses", "Sum", 300)
-    assert fires(stopped) == ("LessThanOrEqualToThreshold", 0, 2)
+def described(template: Template) -> dict[str, str]:
+    """The text of every alarm by its id."""
+    every = {**template.all(ALARM), **template.all(COMPOSITE)}
+    return {alarm_id(name): properties["AlarmDescription"] for name, properties in every.items()}
+
+
+def test_every_text_has_a_first_command_its_severity_and_its_page(told: Template) -> None:
+    texts = described(told)
+    for name, text in texts.items():
+        found = TEXT.fullmatch(text)
+        assert found is not None, name
+        assert name.startswith(flat(found[2].replace("-", " ").title()))
+    for name, (severity, *_) in PINS.items():
+        # A consequence notifies through the composite.
+        expected = "notify" if severity == "none" else severity
+        assert f"Severity: {expected}." in texts[flat(name)]
 
 
 @pytest.mark.parametrize(
-    ("name", "action"),
-    [
-        ("RunsLost", Action.LOST),
-        ("RunsExpired", Action.EXPIRED),
-        ("RunsNearExpiry", Action.LAST_CALL),
-    ],
+    ("name", "expected"),
+    [("DlqDepth-2", "dlq-depth"), ("DeadLetters-a.b", "dead-letters"), ("RunsLost", "runs-lost")],
 )
-def test_one_run_that_the_reconciler_gives_up_or_calls_last_is_enough(
-    dev: Template, name: str, action: Action
-) -> None:
-    found = alarm(dev, name)
-    # As `reconciler/telemetry.py` spells an action.
-    metric = f"Reconciler{str(action).title().replace('_', '')}"
-    assert watched(found) == ("WebhookInbox/Inbox", metric, "Sum", 300)
-    assert fires(found) == (AT_LEAST, 1, 1)
-    assert dimensions(found) == {"service": "reconciler"}
-
-
-def test_what_the_reconciler_fails_on_may_pass_within_a_quarter_of_an_hour(dev: Template) -> None:
-    failed = alarm(dev, "ReconcilerFailed")
-    assert watched(failed) == ("WebhookInbox/Inbox", "ReconcilerFailed", "Sum", 300)
-    incomplete = alarm(dev, "ReconcilerIncomplete")
-    assert watched(incomplete) == ("WebhookInbox/Inbox", "ReconcilerIncomplete", "Sum", 300)
-    assert fires(failed) == (AT_LEAST, 1, 3)
-
-
-@pytest.mark.parametrize("source", SOURCES)
-@pytest.mark.parametrize(
-    ("name", "outcome"),
-    [("Conflicts", IngestOutcome.CONFLICT), ("IngestFaults", IngestOutcome.BROKEN)],
-)
-def test_each_source_s_conflicts_and_our_faults_are_noticed(
-    dev: Template, source: str, name: str, outcome: IngestOutcome
-) -> None:
-    found = alarm(dev, f"{name}-{source}")
-    assert watched(found) == ("WebhookInbox/Inbox", "Deliveries", "Sum", 300)
-    assert fires(found) == (AT_LEAST, 1, 1)
-    assert dimensions(found) == {"service": "ingest", "source": source, "outcome": str(outcome)}
-
-
-def test_a_held_event_is_noticed_where_bodies_can_be_identical(dev: Template) -> None:
-    found = alarm(dev, "Held-github")
-    assert watched(found) == ("WebhookInbox/Inbox", "Deliveries", "Sum", 300)
-    assert fires(found) == (AT_LEAST, 1, 1)
-    outcome = str(IngestOutcome.HELD)
-    assert dimensions(found) == {"service": "ingest", "source": "github", "outcome": outcome}
-
-
-def test_a_metric_has_the_dimensions_that_powertools_gives_it(
-    dev: Template, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """CloudWatch finds a metric by all of its dimensions; `service` is Powertools' own."""
-    metrics = Metrics(namespace="WebhookInbox/Inbox", service="ingest")
-    metrics.add_dimension(name="source", value="github")
-    metrics.add_dimension(name="outcome", value="conflict")
-    metrics.add_metric(name="Deliveries", unit="Count", value=1)
-    metrics.flush_metrics()
-    written = json.loads(capsys.readouterr().out)
-    [declared] = written["_aws"]["CloudWatchMetrics"]
-    found = alarm(dev, "Conflicts-github")
-    assert {name: written[name] for name in declared["Dimensions"][0]} == dimensions(found)
-    assert declared["Namespace"] == found["Namespace"]
-
-
-@pytest.mark.parametrize(
-    ("name", "function", "period", "at_least"),
-    [
-        ("IngestCrashes", "InboxIngest", 60, 1),
-        ("ReconcilerCrashes", "InboxReconciler", 300, 1),
-        ("ReplayErrors", "InboxReplay", 300, 1),
-        ("ProcessorCrashes-default", "InboxProcessordefault", 900, 3),
-        ("ProcessorCrashes-slow", "InboxProcessorslow", 900, 3),
-    ],
-)
-def test_functions_that_crash_are_noticed(
-    dev: Template, name: str, function: str, period: int, at_least: int
-) -> None:
-    found = alarm(dev, name)
-    assert watched(found) == ("AWS/Lambda", "Errors", "Sum", period)
-    assert fires(found) == (AT_LEAST, at_least, 1)
-    assert dimensions(found)["FunctionName"].startswith(f"${{{function}")
-
-
-def test_an_interrupted_replay_is_noticed(dev: Template) -> None:
-    found = alarm(dev, "ReplayInterrupted")
-    assert watched(found) == ("WebhookInbox/Inbox", "ReplayInterrupted", "Sum", 300)
-    assert dimensions(found) == {"service": "replay"}
-    assert fires(found) == (AT_LEAST, 1, 1)
-
-
-def test_intake_that_fails_is_noticed_within_a_minute(dev: Template) -> None:
-    found = alarm(dev, "ApiErrors")
-    assert watched(found) == ("AWS/ApiGateway", "5xx", "Sum", 60)
-    assert fires(found) == (AT_LEAST, 1, 1)
-
-
-def test_throttled_deliveries_are_noticed_within_a_minute(dev: Template) -> None:
-    found = alarm(dev, "Throttled")
-    assert watched(found) == ("WebhookInbox/Inbox", "Throttled", "Sum", 60)
-    assert fires(found) == (AT_LEAST, 1, 1)
-    assert "Dimensions" not in found
-
-
-@pytest.mark.parametrize("lane", LANES)
-def test_one_dead_letter_is_enough(dev: Template, lane: str) -> None:
-    found = alarm(dev, f"DeadLetters-{lane}")
-    metric = ("AWS/SQS", "ApproximateNumberOfMessagesVisible", "Maximum", 60)
-    assert watched(found) == metric
-    assert fires(found) == (AT_LEAST, 1, 1)
-    assert dimensions(found)["QueueName"].startswith(f"${{InboxLane{lane}DeadLetters")
-
-
-@pytest.mark.parametrize("lane", LANES)
-def test_work_that_waits_for_a_quarter_of_an_hour_is_noticed(dev: Template, lane: str) -> None:
-    found = alarm(dev, f"Backlog-{lane}")
-    assert watched(found) == ("AWS/SQS", "ApproximateAgeOfOldestMessage", "Maximum", 60)
-    assert fires(found) == (AT_LEAST, 900, 5)
-    assert dimensions(found)["QueueName"].startswith(f"${{InboxLane{lane}Work")
-
-
-@pytest.mark.parametrize("lane", LANES)
-def test_a_page_and_what_fails_open_are_noticed_by_the_metrics_that_are_written(
-    dev: Template,
-    lane: str,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", "processor")
-    metrics = Metrics(namespace="WebhookInbox/Inbox", service="processor")
-    result = RunResult(RunOutcome.DEAD, page=True, degraded=("the breaker of crm",))
-    observe(Logger(service="processor"), metrics, lane, result, redact=str)
-
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    written = {}
-    for line in (line for line in lines if "_aws" in line):
-        [declared] = line["_aws"]["CloudWatchMetrics"]
-        [name] = [metric["Name"] for metric in declared["Metrics"]]
-        written[name] = {key: line[key] for key in declared["Dimensions"][0]}
-    for name, fired in (
-        ("DestinationRefusals", (AT_LEAST, 1, 1)),
-        ("FailedOpen", (AT_LEAST, 10, 3)),
-    ):
-        found = alarm(dev, f"{name}-{lane}")
-        assert dimensions(found) == written[found["MetricName"]]
-        assert fires(found) == fired
+def test_a_page_is_the_alarm_s_name_in_kebab_case(name: str, expected: str) -> None:
+    assert anchor(name) == expected
 
 
 def test_every_alarm_says_what_to_do_in_commands_that_exist(dev: Template) -> None:
-    for name, properties in dev.all(ALARM).items():
-        commands = re.findall(r"`webhookctl --stack Inbox ([^`]+)`", properties["AlarmDescription"])
+    for name, text in described(dev).items():
+        assert "`webhookctl" not in text.replace("`webhookctl --stack Inbox ", "")
+        commands = re.findall(r"`webhookctl --stack Inbox ([^`]+)`", text)
         assert commands, name
         for command in commands:
             understood(shlex.split(command))
@@ -295,17 +493,24 @@ def understood(words: list[str]) -> None:
 def test_two_secrets_in_one_enrolment_alarm_where_the_provider_delivers_it(
     tmp_path: Path, synthesize: Synthesize
 ) -> None:
-    asana = '\n[sources.asana]\nprovider = "asana"\n'
-    template = synthesize(functions=write_functions(tmp_path, inbox=INBOX + asana))
-    contested = alarm(template, "ContestedEnrolments-asana")
-    assert watched(contested) == ("WebhookInbox/Inbox", "Deliveries", "Sum", 300)
-    assert fires(contested) == (AT_LEAST, 1, 1)
-    assert dimensions(contested) == {
-        "service": "ingest",
-        "source": "asana",
-        "outcome": IngestOutcome.CONTESTED,
-    }
+    template = told_by(tmp_path, synthesize, '\n[sources.asana]\nprovider = "asana"\n')
+    contested = alarm(template, "ContestedEnrolments")
+    [source] = sources(contested)
+    assert (source.name, source.dimensions) == ("Rejected", {"reason": "contested-enrolment"})
     assert "secrets enrol asana`" in contested["AlarmDescription"]
-    assert [name for name in template.all(ALARM) if "Contested" in name] == [
-        name for name in template.all(ALARM) if "ContestedEnrolmentsasana" in name
-    ]
+
+
+def test_more_lanes_than_an_expression_takes_have_a_second_alarm(
+    tmp_path: Path, synthesize: Synthesize
+) -> None:
+    functions = write_functions(tmp_path)
+    handlers = "".join(
+        f'@many.on("push", lane="l{n}", name="many.h{n}")\ndef h{n}(event, ctx): ...\n'
+        for n in range(10)
+    )
+    head = 'from webhook_inbox import Router\nmany = Router("many", source="github")\n'
+    (functions / "handlers" / "github_issues.py").write_text(head + handlers)
+    template = synthesize(functions=functions)
+    assert len(sources(alarm(template, "Backlog"))) == 10
+    assert len(sources(alarm(template, "Backlog-2"))) == 1
+    assert expression(alarm(template, "DlqGrowing-2")) == "DIFF(m1)"

@@ -2,12 +2,16 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
+from aws_cdk import App, Stack
 from webhook_inbox_cdk.api import ACCESS_LOG
+from webhook_inbox_cdk.inbox import InboxProps, WebhookInbox
 
 from tests.infra.conftest import INBOX, Synthesize, write_functions
 from tests.infra.template import KEPT_ONCE_DEPLOYED, Template, named, survival
+from webhook_inbox.domain.errors import ConfigurationError
 
 STAGE = "AWS::ApiGatewayV2::Stage"
 FILTER = "AWS::Logs::MetricFilter"
@@ -71,6 +75,48 @@ def test_every_route_is_throttled_and_exists_before_the_stage_names_it(dev: Temp
     limited = stage["Properties"]["RouteSettings"]
     assert {route["RouteKey"] for route in routes.values()} == set(limited)
     assert set(routes) <= set(stage["DependsOn"])
+
+
+CALLERS = """
+[sources.agents]
+auth = "api-key"
+event_id = { json = "id" }
+"""
+
+
+@pytest.fixture(scope="module")
+def called(tmp_path_factory: pytest.TempPathFactory, synthesize: Synthesize) -> Template:
+    """An inbox with a source for callers of one's own, and X-Ray."""
+    top = tmp_path_factory.mktemp("called")
+    functions = write_functions(top, inbox=INBOX + CALLERS)
+    return synthesize(functions=functions, tracing="xray")
+
+
+def test_callers_of_ones_own_have_a_route_to_the_status_of_their_events(called: Template) -> None:
+    routes = {each["RouteKey"]: each for each in called.all("AWS::ApiGatewayV2::Route").values()}
+    settings = called.one(STAGE)["RouteSettings"]
+    assert settings["GET /status/{token}"] == {
+        "ThrottlingRateLimit": 50,
+        "ThrottlingBurstLimit": 100,
+    }
+    assert len({named(route["Target"]) for route in routes.values()}) == 1
+    # One of them is the key that signs the URLs.
+    assert len(called.all("AWS::SecretsManager::Secret")) == 2
+
+
+def test_xray_traces_every_function_where_it_is_asked_for(
+    called: Template, dev: Template, props: InboxProps
+) -> None:
+    """HTTP APIs have no traces of their own: a trace begins in the function."""
+    traced = called.all("AWS::Lambda::Function").values()
+    assert {each["TracingConfig"]["Mode"] for each in traced} == {"Active"}
+    assert not any("TracingConfig" in each for each in dev.all("AWS::Lambda::Function").values())
+    for name in ("ingest", "processor", "replay", "reconciler"):
+        segments = {"xray:PutTelemetryRecords", "xray:PutTraceSegments"}
+        assert segments <= called.rights(name)["*"]
+        assert segments.isdisjoint(dev.rights(name).get("*", set()))
+    with pytest.raises(ConfigurationError, match="tracing: 'otel' is not known"):
+        WebhookInbox(Stack(App(), "S"), "Inbox", replace(props, tracing="otel"))
 
 
 THROTTLED = """

@@ -363,5 +363,5 @@ LAMBDA_ENVIRONMENT = {
     "MAX_RECEIVE_COUNT": "13",
     "CODE_VERSION": "abc",
     "POWERTOOLS_SERVICE_NAME": "f",
-    "POWERTOOLS_METRICS_NAMESPACE": "WebhookInbox/Account",
+    "METRICS_NAMESPACE": "WebhookInbox/Account",
 }

@@ -286,7 +286,7 @@ def test_functions_read_the_environment_that_they_are_given(
 def test_functions_say_who_they_are(dev: Template, name: str) -> None:
     variables = dev.function(name)["Environment"]["Variables"]
     assert variables["POWERTOOLS_SERVICE_NAME"] == name
-    assert variables["POWERTOOLS_METRICS_NAMESPACE"] == "WebhookInbox/Inbox"
+    assert variables["METRICS_NAMESPACE"] == "WebhookInbox/Inbox"
 
 
 def test_processor_knows_its_queue_s_limits(dev: Template) -> None:

@@ -33,6 +33,7 @@ OUTPUTS = {
     "DlqUrls",
     "GeneratedKeys",
     "IngestFunctionName",
+    "LogGroupNames",
     "ProcessorFunctionNames",
     "QueueUrls",
     "ReconcilerFunctionName",
@@ -96,6 +97,14 @@ def test_outputs_are_those_that_the_command_line_reads(dev: Template) -> None:
 def test_outputs_by_lane_are_json(dev: Template) -> None:
     for name in ("QueueUrls", "DlqUrls", "ProcessorFunctionNames"):
         assert list(json.loads(named(dev.outputs[name]))) == ["default", "slow"]
+
+
+def test_each_function_has_its_log_group_in_an_output(dev: Template) -> None:
+    groups = json.loads(named(dev.outputs["LogGroupNames"]))
+    assert len(groups) == len(dev.all("AWS::Lambda::Function"))
+    for function, group in groups.items():
+        assert function.startswith("${Inbox")
+        assert "Logs" in group
 
 
 def test_each_source_has_an_address_to_register(dev: Template) -> None:

@@ -156,7 +156,7 @@ def test_an_alarm_watches_what_its_own_stack_writes(
     """A running reconciler of another stage would keep the alarm on a stopped one quiet."""
     template = account[stack]
     written = {
-        variables["POWERTOOLS_SERVICE_NAME"]: variables["POWERTOOLS_METRICS_NAMESPACE"]
+        variables["POWERTOOLS_SERVICE_NAME"]: variables["METRICS_NAMESPACE"]
         for function in template.all("AWS::Lambda::Function").values()
         for variables in [function["Environment"]["Variables"]]
     }

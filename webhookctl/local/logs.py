@@ -38,8 +38,11 @@ ERROR_WIDTH: Final = 76
 # Fields of a structured entry that are shown separately or not at all.
 UNSHOWN: Final = frozenset(
     {
+        "code_version",
         "cold_start",
         "exception",
+        "error_class",
+        "error_line",
         "exception_name",
         "function_arn",
         "function_memory_size",
@@ -50,8 +53,10 @@ UNSHOWN: Final = frozenset(
         "message",
         "sampling_rate",
         "service",
+        "span_id",
         "stack_trace",
         "timestamp",
+        "trace_id",
         "xray_trace_id",
     }
 )
@@ -137,7 +142,7 @@ def _run_outcome(entry: Mapping[str, Any]) -> str:
     """Returns a line for the outcome of a run; with its error and the handler's frames, if any."""
     head = f"{entry['outcome']:<9} {entry['handler']} {entry.get('event_id', '')}"
     traceback = str(entry.get("exception") or "").rstrip()
-    detail = printable(entry.get("detail") or "")
+    detail = printable(entry.get("reason") or "")
     told = ", ".join(filter(None, (_wait(entry), _attempt(entry))))
     first = printable(f"{head}: {told}" if told else head)
     if not traceback:

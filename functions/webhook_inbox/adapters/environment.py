@@ -38,8 +38,10 @@ class _QueueEnvironment(_Environment):
 
     `queue_url` is the URL of the default lane's work queue; the other URLs differ in their last
     segment, the queue's name. `queue_prefix` begins the names of all work queues.
+    `metrics_namespace` is CloudWatch's namespace of the function's metrics.
     """
 
+    metrics_namespace: str
     queue_url: str
     queue_prefix: str
 

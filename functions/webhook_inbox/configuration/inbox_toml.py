@@ -31,6 +31,9 @@ DECLARED: Final[Mapping[str, type[Source]]] = {
     "jwt": JwtSource,
 }
 
+# Those that only callers of your own use; for an `hmac` source `auth` says so.
+CALLERS: Final = frozenset({"api-key", "basic", "jwt"})
+
 
 @dataclass(frozen=True, slots=True)
 class AlarmSpec:
@@ -243,6 +246,7 @@ def _source(name: str, source: Source, table: dict[str, Any]) -> SourceSpec:
         types=tuple(source.types),
         volatile=tuple(source.volatile),
         identical_body=source.identical_body,
+        callers=source.auth is not None or source.provider in CALLERS,
         settings={key: value for key, value in table.items() if key not in Source.model_fields},
     )
     provider = providers.load(spec)  # validates the settings, as the Lambda will

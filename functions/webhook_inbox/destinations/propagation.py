@@ -1,4 +1,4 @@
-"""Trace context and the agent call chain, which detects loops of agents.
+"""The agent call chain, which detects loops of agents.
 
 An agent that calls another one sends `x-agent-call-chain`, the names of all waiting agents
 separated by commas; `x-agent-call-depth`, their number; and `x-agent-trace-id`, the id of the
@@ -12,28 +12,6 @@ from hashlib import sha256
 from typing import Final
 
 from webhook_inbox.domain.errors import Skipped
-
-_TRACEPARENT: Final = re.compile(
-    r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-([0-9a-f]{2})(-.*)?", re.ASCII
-)
-_NO_SPAN: Final = "0" * 16
-
-
-def onward(traceparent: str, *, span: str, origin: str) -> str:
-    """Returns the `traceparent` of a call made for an event: the trace of the event, a new span.
-
-    The trace of an event without a valid one derives from its origin, the same in every attempt.
-
-    Args:
-        traceparent: the header of the event, "" for none.
-        span: 16 random hex digits.
-        origin: identifies the event.
-    """
-    known = _TRACEPARENT.fullmatch(traceparent.strip())
-    made_up = sha256(origin.encode(errors="replace")).hexdigest()[:32]
-    trace, flags = (known[1], known[2]) if known else (made_up, "01")
-    return f"00-{trace}-{span if span != _NO_SPAN else '1'.zfill(16)}-{flags}"
-
 
 CHAIN: Final = "x-agent-call-chain"
 DEPTH: Final = "x-agent-call-depth"

@@ -107,6 +107,7 @@ class Held(InboxError):
     # See `internal_errors`.
     subject = "handler"
     fingerprint = ""
+    doubtful = False
 
     def __init__(self, message: str, *, shows: str = "") -> None:
         super().__init__(message)

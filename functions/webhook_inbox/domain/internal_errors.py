@@ -15,11 +15,20 @@ class ApprovalRequired(Held):
     Args:
         subject: the subject of the approval, like "policy" or "effect:refund".
         fingerprint: the hash of the content; an approval of other content is ignored.
+        doubtful: whether it is unknown if an effect happened.
     """
 
-    def __init__(self, message: str, *, subject: str, shows: str, fingerprint: str = "") -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        subject: str,
+        shows: str,
+        fingerprint: str = "",
+        doubtful: bool = False,
+    ) -> None:
         super().__init__(message, shows=shows)
-        self.subject, self.fingerprint = subject, fingerprint
+        self.subject, self.fingerprint, self.doubtful = subject, fingerprint, doubtful
 
 
 class Postponed(Deferred):

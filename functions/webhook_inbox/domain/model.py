@@ -100,7 +100,10 @@ class StoredEvent:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One entry of a run's history; `number` counts from 1, and old entries are dropped."""
+    """One entry of a run's history; `number` counts from 1, and old entries are dropped.
+
+    `worker` is its function and the id of its invocation, separated by a slash.
+    """
 
     number: int
     started_at: datetime
@@ -108,6 +111,7 @@ class Attempt:
     outcome: str
     error: str = ""
     worker: str = ""
+    code_version: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +128,12 @@ class Run:
         ordering_key: the ordering key of a serial run.
         blocking: whether it is dead and blocks its ordering key.
         place: the number of its last entry in the line of its ordering key, 0 for none.
+        deaths: how often it became a dead letter.
         claims: the number of leases, deferrals included; it distinguishes attempts.
         error_line: the handler's file and line of `last_error`, like "handlers/orders.py:12", ""
             where no line of a handler raised it.
         key_version: how often an operator chose new keys for its effects and jobs.
+        error_class: the name of the class of `last_error`, "" where no exception was raised.
         resumed_at: when a person, the resumption of its handler, or its turn last resumed it.
     """
 
@@ -155,6 +161,7 @@ class Run:
     resumed_at: datetime | None = None
     last_error: str = ""
     error_line: str = ""
+    error_class: str = ""
     attempts: tuple[Attempt, ...] = ()
     code_version: str = ""
     replays: tuple[Mapping[str, Any], ...] = ()
@@ -168,6 +175,7 @@ class Run:
     place: int = 0
     claims: int = 0
     key_version: int = 0
+    deaths: int = 0
     expires_at: datetime | None = None
     in_due_index: bool = False
 

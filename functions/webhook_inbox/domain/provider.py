@@ -176,6 +176,7 @@ class Provider:
         accepted_status: HTTP status for an accepted event.
         acknowledgement: the answer to every event that is not rejected, instead of the default.
         refusal: the answer's body for a rejected delivery, instead of the default.
+        retries: False if it never repeats a delivery by itself, so that a duplicate was requested.
         facts: the provider's facts.
     """
 
@@ -208,6 +209,7 @@ class Provider:
     accepted_status: int = 202
     acknowledgement: Answer | None = None
     refusal: Answer | None = None
+    retries: bool = True
     facts: Facts | None = None
 
     @property

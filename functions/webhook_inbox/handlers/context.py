@@ -34,7 +34,8 @@ class Context:
         handler: the handler's name.
         attempt: this attempt's number, from 1, counted over the run's whole life.
         deadline: when the attempt is aborted.
-        traceparent: the event's W3C trace context, or "".
+        traceparent: the W3C trace context to send on: the trace of the event, and this attempt's
+            span.
         call_chain: the chain of agent calls that led to this event.
         key_version: the version of its effects' keys, raised by `webhookctl replay --new-keys`.
     """

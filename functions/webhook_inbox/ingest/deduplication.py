@@ -47,6 +47,8 @@ from webhook_inbox.queue.message import RunMessage
 
 # The reconciler has checked events of this age; a duplicate need not check them again.
 RECONCILED_AFTER: Final = timedelta(minutes=15)
+# The runs of an event begin within this time unless the queue has a backlog.
+PROMPT: Final = timedelta(seconds=3)
 # Longer than an ingest invocation: the writer of a younger guard may still be storing its event.
 GUARD_GRACE: Final = timedelta(seconds=30)
 # Also longer than an ingest invocation. A guard that this event wrote more recently is left alone.
@@ -55,10 +57,14 @@ OURS_FOR: Final = timedelta(seconds=15)
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """The outcome of a verified event, and its runs that have to be sent, as (lane, run)."""
+    """The outcome of a verified event, and its runs that have to be sent, as (lane, run).
+
+    `unfinished` is True for a duplicate whose runs should have begun before, and are sent again.
+    """
 
     outcome: IngestOutcome
     runs: Sequence[tuple[str, RunMessage]] = ()
+    unfinished: bool = False
 
 
 class IdempotentReceiver:
@@ -70,18 +76,18 @@ class IdempotentReceiver:
         self._lanes = lanes
         self._blobs = blobs
 
-    def take(self, event: StoredEvent) -> IngestOutcome:
+    def take(self, event: StoredEvent) -> Recorded:
         """Records an event and sends its runs.
 
         Returns:
-            ACCEPTED, HELD, DUPLICATE, REPLAYED or CONFLICT.
+            The outcome ACCEPTED, HELD, DUPLICATE, REPLAYED or CONFLICT.
 
         Raises:
             Unavailable: storage or queue failed; the event may be stored and some runs sent.
         """
         recorded = self.record(event)
         self.send(recorded.runs)
-        return recorded.outcome
+        return recorded
 
     def record(self, event: StoredEvent) -> Recorded:
         """Records an event; the caller sends its runs.
@@ -102,7 +108,8 @@ class IdempotentReceiver:
             return Recorded(IngestOutcome.CONFLICT)
         # As it was accepted, even if a deployment has changed its ordering keys or its rule since.
         runs = self._begin(event_from(known, b""), self._unsent(event, known))
-        return Recorded(IngestOutcome.DUPLICATE, runs)
+        late = from_ms(known["received_at"]) <= event.received_at - PROMPT
+        return Recorded(IngestOutcome.DUPLICATE, runs, unfinished=late and bool(runs))
 
     def ignore(self, event: StoredEvent) -> None:
         """Claims the signed content of an event whose type is not stored.

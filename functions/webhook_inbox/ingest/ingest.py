@@ -7,26 +7,36 @@ ignored one its count, and a guarded delivery one more. A batch is one event who
 it.
 """
 
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from traceback import format_exception
+from typing import TYPE_CHECKING, Final
 
 from webhook_inbox.domain.errors import Reason, Rejected, Unavailable
 from webhook_inbox.domain.manifest import SMOKE, SMOKE_SOURCE, Manifest, SourceSpec
+from webhook_inbox.domain.metrics import Duplicate
 from webhook_inbox.domain.model import Delivery, StoredEvent
 from webhook_inbox.domain.ports import NOWHERE, Blobs, Fetcher, Table, Vault
 from webhook_inbox.domain.provider import Identity, Provider, Verified
 from webhook_inbox.domain.secrets import SecretCache
+from webhook_inbox.domain.trace import Trace
 from webhook_inbox.ingest import enrolment, events
-from webhook_inbox.ingest.deduplication import IdempotentReceiver
+from webhook_inbox.ingest.deduplication import IdempotentReceiver, Recorded
 from webhook_inbox.ingest.ignored import IgnoredTypes
 from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
 from webhook_inbox.ingest.rejected import RejectedStore
 from webhook_inbox.ingest.verification import PublishedKeys, is_well_formed, verify
 from webhook_inbox.ledger.schema import dedupe_key
 from webhook_inbox.queue.lanes import Lanes
+
+if TYPE_CHECKING:
+    from webhook_inbox.ingest.event_status import EventStatuses
+
+_STORED: Final = frozenset({IngestOutcome.ACCEPTED, IngestOutcome.HELD, IngestOutcome.DUPLICATE})
+_HOST: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,252}(?::[0-9]{1,5})?", re.ASCII)
 
 
 class Ingest:
@@ -65,8 +75,9 @@ class Ingest:
         try:
             receipt = self._answer(delivery, source)
         except Exception as error:  # noqa: BLE001 - a fault of this software: the provider retries
-            receipt = Receipt(IngestOutcome.BROKEN, 503, detail="".join(format_exception(error)))
-        return replace(receipt, source=source.name)
+            told = self._secrets.redact("".join(format_exception(error)))
+            receipt = Receipt(IngestOutcome.BROKEN, 503, detail=told)
+        return replace(receipt, source=source.name, request_id=delivery.request_id)
 
     def _source(self, name: str) -> SourceSpec | None:
         """Returns a source; None if it is unknown, or the smoke test's and no smoke test runs."""
@@ -130,19 +141,42 @@ class Ingest:
             receipt = _receipt(provider, IngestOutcome.IGNORED, 200, identity, verified)
             self._ignored.add(source.name, identity.type, delivery.received_at)
             return replace(receipt, detail=self._ignored.flush(delivery.received_at))
-        return self._accept(event, provider, identity, verified)
+        receipt = self._accept(event, provider, identity, verified)
+        if not source.callers or receipt.outcome not in _STORED:
+            return receipt
+        return replace(receipt, status_url=self._status_url(delivery, event))
 
     def _accept(
         self, event: StoredEvent, provider: Provider, identity: Identity, verified: Verified
     ) -> Receipt:
-        outcome = self._receiver.take(event)
+        recorded = self._receiver.take(event)
+        outcome = recorded.outcome
         handlers = event.runs if outcome is IngestOutcome.ACCEPTED else ()
         status = {
             IngestOutcome.ACCEPTED: provider.accepted_status,
             IngestOutcome.HELD: provider.accepted_status,
             IngestOutcome.CONFLICT: provider.conflict_status,
         }.get(outcome, 200)
-        return _receipt(provider, outcome, status, identity, verified, handlers)
+        receipt = _receipt(provider, outcome, status, identity, verified, handlers)
+        trace = Trace.of(event.headers, source=event.source, event_id=event.event_id)
+        kind = _kind(recorded, provider, identity)
+        return replace(receipt, duplicate=kind, trace_id=trace.id)
+
+    def _status_url(self, delivery: Delivery, event: StoredEvent) -> str:
+        """Returns the URL of an event's status, "" where none can be made: the event is stored."""
+        base = _base_url(delivery.headers.get("host", ""))
+        token = ""
+        with suppress(Unavailable):
+            if base:
+                token = self.statuses.token(event.source, event.event_id, event.received_at)
+        return f"{base}/status/{token}" if token else ""
+
+    @cached_property
+    def statuses(self) -> "EventStatuses":
+        """The status URLs; loaded at the first one, since providers get none."""
+        from webhook_inbox.ingest.event_status import EventStatuses  # noqa: PLC0415
+
+        return EventStatuses(self._table, self._secrets)
 
     def _verify(
         self, delivery: Delivery, source: SourceSpec, provider: Provider
@@ -190,6 +224,33 @@ class Ingest:
     def _is_well_formed(self, delivery: Delivery, source: SourceSpec, provider: Provider) -> bool:
         secrets = self._secrets.get(source.secret) if provider.needs_secret else ()
         return is_well_formed(provider, delivery, secrets, self._keys)
+
+
+def _kind(recorded: Recorded, provider: Provider, identity: Identity) -> Duplicate | None:
+    """Returns the kind of a duplicate, None for any other delivery; the first rule that fits.
+
+    attack    known signed content under another id, or in other bytes (G6)
+    self      its event's runs should have begun by now: its first delivery was not answered, or
+              the queue has a backlog
+    resend    the provider never retries by itself, or says that this is no retry
+    retry     any other
+    """
+    if recorded.outcome is IngestOutcome.REPLAYED:
+        return Duplicate.ATTACK
+    if recorded.outcome is not IngestOutcome.DUPLICATE:
+        return None
+    if recorded.unfinished:
+        return Duplicate.SELF
+    resent = not provider.retries or identity.retry == 0
+    return Duplicate.RESEND if resent else Duplicate.RETRY
+
+
+def _base_url(host: str) -> str:
+    """Returns the inbox's URL for a request's Host, under which API Gateway is reached."""
+    if not _HOST.fullmatch(host):
+        return ""
+    local = host.partition(":")[0] in {"localhost", "127.0.0.1"}
+    return f"http://{host}" if local else f"https://{host}"
 
 
 def _receipt(

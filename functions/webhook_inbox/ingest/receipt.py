@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from webhook_inbox.domain.metrics import Duplicate
 from webhook_inbox.domain.provider import Answer
 
 
 class IngestOutcome(StrEnum):
-    """The outcome of a delivery, or of one item of a batch; the metric's dimension."""
+    """The outcome of a delivery, or of one item of a batch."""
 
     ACCEPTED = "accepted"  # a new event, stored, its runs sent
     DUPLICATE = "duplicate"  # known, and its runs are under way or done
@@ -32,7 +33,9 @@ class Receipt:
 
     `reason` and `detail` say why a delivery was not accepted; neither holds a secret. `secret` is
     the index of the live secret that verified it; `retry` and `retry_reason` are the provider's
-    own count of its retries.
+    own count of its retries. `duplicate` is the kind of a delivery that is known. `request_id` is
+    the gateway's, `trace_id` that of the event's trace. `status_url` is that of the event, "" for
+    none; it has a token, so no log line has it.
     """
 
     outcome: IngestOutcome
@@ -47,3 +50,7 @@ class Receipt:
     handlers: tuple[str, ...] = ()
     retry: int | None = None
     retry_reason: str = ""
+    duplicate: Duplicate | None = None
+    request_id: str = ""
+    trace_id: str = ""
+    status_url: str = ""

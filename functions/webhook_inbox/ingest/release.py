@@ -121,7 +121,7 @@ class Reverification:
         if checked.event is None:
             return checked
         event = replace(checked.event, received_at=now, request_id=f"rejected-{rejected.id}")
-        outcome = receiver.take(event)
+        outcome = receiver.take(event).outcome
         if outcome is not IngestOutcome.CONFLICT:
             self._mark_released(rejected, event.event_id, outcome, by=by, now=now)
         return ReverifiedDelivery(rejected, outcome, event)

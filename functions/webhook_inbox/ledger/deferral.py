@@ -107,7 +107,7 @@ def _change(
         **({"place": deferral.place} if deferral.place else {}),
         **({} if deferral.counts else {"resumed_at": to_ms(now)}),
     }
-    gone = ("lease_id", "claimed_until", "resends", "held", "error_line")
+    gone = ("lease_id", "claimed_until", "resends", "held", "error_line", "error_class")
     gone = (*gone, *(() if parked else ("parked",)))
     return Change(set=values, default={"first_at": to_ms(now)}, add={"generation": 1}, remove=gone)
 

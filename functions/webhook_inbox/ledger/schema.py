@@ -284,7 +284,7 @@ def attempt_to(attempt: Attempt) -> dict[str, Any]:
         "ended_at": to_ms(attempt.ended_at),
         "outcome": attempt.outcome,
     }
-    return entry | {k: v for k in ("error", "worker") if (v := getattr(attempt, k))}
+    return entry | {k: v for k in ("error", "worker", "code_version") if (v := getattr(attempt, k))}
 
 
 def event_to(event: StoredEvent) -> Item:

@@ -54,6 +54,7 @@ class Settlement:
         waits_for: see `Run.waits_for`.
         reservations: see `Run.reservations`.
         error_line: see `Run.error_line`.
+        error_class: see `Run.error_class`.
     """
 
     status: Status
@@ -68,6 +69,7 @@ class Settlement:
     waits_for: str = ""
     reservations: Mapping[str, int] = field(default_factory=dict)
     error_line: str = ""
+    error_class: str = ""
 
 
 def settle(table: Table, run: Run, settlement: Settlement, *, sent_at: datetime) -> Run:
@@ -95,8 +97,14 @@ def give_up(table: Table, run: Run, *, error: str, now: datetime, sent_at: datet
     Raises:
         Unavailable: the table failed.
     """
-    line = run.error_line
-    settlement = Settlement(Status.DEAD_LETTER, "given up", now, error=error, error_line=line)
+    settlement = Settlement(
+        Status.DEAD_LETTER,
+        "given up",
+        now,
+        error=error,
+        error_line=run.error_line,
+        error_class=run.error_class,
+    )
     change = _change(run, settlement, sent_at)
     change = Change(set=change.set, remove=(*change.remove, "lease_id"))
     try:
@@ -178,15 +186,15 @@ def with_lost(run: Run, *, before: int, noticed_at: datetime) -> tuple[Attempt, 
 def _change(run: Run, settlement: Settlement, sent_at: datetime) -> Change:
     now = settlement.now
     values: dict[str, Any] = {"status": str(settlement.status), "last_at": to_ms(now)}
-    remove = ["claimed_until", "parked", "resends", "error_line"]
+    remove = ["claimed_until", "parked", "resends", "error_line", "error_class"]
     if run.progress:
         values["progress"] = dict(run.progress)
     if run.place:
         values["place"] = run.place
     if settlement.error:
         values["last_error"] = cut(settlement.error)
-    if settlement.error_line:
-        values["error_line"] = settlement.error_line
+    cause = {"error_line": settlement.error_line, "error_class": settlement.error_class}
+    values |= {name: text for name, text in cause.items() if text}
     if settlement.spent:
         values["attempts"] = _entries(run, settlement)
     if not settlement.unknown:
@@ -216,6 +224,7 @@ def _dead(run: Run, now: datetime, sent_at: datetime) -> Mapping[str, Any]:
     return {
         "dead_at": max(to_ms(now), to_ms(sent_at)),
         "attempts_in_round": 0,
+        "deaths": run.deaths + 1,
         **dead_entry(key_of_run(run), run.expires_at or now),
         **({"blocking": True} if run.blocking else {}),
     }
@@ -263,6 +272,7 @@ def _entries(run: Run, settlement: Settlement) -> list[dict[str, Any]]:
         outcome=settlement.outcome,
         error=cut(settlement.error),
         worker=run.claimed_by,
+        code_version=run.code_version,
     )
     return [attempt_to(attempt) for attempt in history(run, entry)]
 

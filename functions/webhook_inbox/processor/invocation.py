@@ -14,6 +14,7 @@ from webhook_inbox.domain.manifest import SMOKE, HandlerSpec, Manifest
 from webhook_inbox.domain.model import Run, StoredEvent
 from webhook_inbox.domain.ports import Clock, Table
 from webhook_inbox.domain.secrets import SecretCache
+from webhook_inbox.domain.trace import Trace
 from webhook_inbox.handlers.completions.jobs import Jobs
 from webhook_inbox.handlers.context import Clients, Context
 from webhook_inbox.handlers.effects.effect import Effects
@@ -63,6 +64,7 @@ class Invoker:
         run: Run,
         *,
         reservations: Mapping[str, int],
+        effects: dict[str, str],
         lane: str,
         end: datetime,
     ) -> None:
@@ -73,6 +75,7 @@ class Invoker:
             spec: the handler as the manifest declares it.
             run: the leased run.
             reservations: when it may call its destinations.
+            effects: receives the outcome of each effect by name.
             lane: the worker's lane.
             end: when the attempt is ended.
 
@@ -85,7 +88,7 @@ class Invoker:
         # process costs an attempt, like a handler that does.
         registered = smoke_handler(run) if spec.name == SMOKE else self._handlers(spec)
         handed = _handed(event, registered)
-        context = self._context(event, run, chain, reservations, end)
+        context = self._context(event, run, chain, reservations, effects, end)
         body = handed.json() if spec.order else None
         with self._orders.turn(spec, run, body, backfill=registered.backfill, lane=lane):
             if registered.policy is not None:
@@ -104,10 +107,17 @@ class Invoker:
         run: Run,
         chain: CallChain,
         reservations: Mapping[str, int],
+        outcomes: dict[str, str],
         end: datetime,
     ) -> Context:
-        journal = EffectJournal(self._table, run, received_at=event.received_at)
-        effects = Effects(journal, run, clock=self._clock, end=end, redact=self._secrets.redact)
+        effects = Effects(
+            EffectJournal(self._table, run, received_at=event.received_at),
+            run,
+            clock=self._clock,
+            end=end,
+            redact=self._secrets.redact,
+            outcomes=outcomes,
+        )
         return Context(
             source=event.source,
             event_id=event.event_id,
@@ -120,12 +130,19 @@ class Invoker:
             waiting=self._jobs.of(run, effects, received_at=event.received_at),
             gate=self._gate,
             clients=self._clients,
-            traceparent=event.headers.get("traceparent", ""),
+            traceparent=span_of(event, run).traceparent,
             call_chain=chain,
             reservations=dict(reservations),
             approvals=run.approvals,
             key_version=run.key_version,
         )
+
+
+def span_of(event: StoredEvent, run: Run) -> Trace:
+    """Returns the event's trace with the span of the run's attempt."""
+    source, event_id = event.source, event.event_id
+    trace = Trace.of(event.headers, source=source, event_id=event_id)
+    return trace.attempt(source, event_id, run.handler, run.attempt_count)
 
 
 def _handed(event: StoredEvent, registered: Registered) -> Event:

@@ -8,7 +8,7 @@ A deferral counts no attempt.
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from webhook_inbox import providers
 from webhook_inbox.destinations.gate import Gate
@@ -29,12 +29,12 @@ from webhook_inbox.ledger.lease import Lease, NotClaimable, Refusal, claim, has_
 from webhook_inbox.ledger.schema import RUN_LIFE, event_from, event_key, live, run_from, run_key
 from webhook_inbox.ledger.settle import LeaseLost, extend_life, is_of_earlier_event
 from webhook_inbox.processor.admission import Admission, AdmissionDecision
-from webhook_inbox.processor.invocation import Invoker
+from webhook_inbox.processor.invocation import Invoker, span_of
 from webhook_inbox.processor.settlement import LeasedRun, Settler
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.line import TURN, Line
 from webhook_inbox.queue.message import RunMessage
-from webhook_inbox.queue.outcomes import RunOutcome, RunResult, Worker
+from webhook_inbox.queue.outcomes import Observed, RunOutcome, RunResult, Worker
 from webhook_inbox.queue.visibility import PlannedWait, StandardQueuePolicy, queue_policy_of
 
 # A lease outlasts the invocation, so that no worker runs past its lease.
@@ -246,6 +246,7 @@ class Processor:
             detail=deferral.why,
             due=deferral.due,
             degraded=decision.degraded,
+            observed=_observed(event, run),
             keeps_message=keeps,
         )
 
@@ -259,12 +260,20 @@ class Processor:
     ) -> RunResult:
         """Makes the attempt that a lease was taken for, and settles it."""
         journal = BatchProgress(leased.run.progress)
-        error = decision.instead or self._call(leased, spec, decision, row, deadline, journal)
+        effects: dict[str, str] = {}
+        begun = self._clock.now()
+        error = decision.instead or self._call(
+            leased, spec, decision, row, deadline, journal, effects
+        )
+        taken = self._clock.now() - begun
         leased = replace(leased, run=replace(leased.run, progress=journal.progress))
         result = self._settler.settle(leased, spec, error)
         self._invoker.settled(error, leased.run, lane=leased.policy.worker.lane)
         degraded = (*decision.degraded, *self._gate.degraded())
-        return replace(result, items=journal.items, degraded=degraded)
+        observed = _observed(decision.event, leased.run, taken=taken, effects=dict(effects))
+        received_at = decision.event.received_at
+        result = replace(result, items=journal.items, degraded=degraded, observed=observed)
+        return replace(result, received_at=received_at)
 
     def _call(
         self,
@@ -274,6 +283,7 @@ class Processor:
         row: Item,
         deadline: datetime,
         journal: BatchProgress,
+        effects: dict[str, str],
     ) -> BaseException | None:
         """Runs the handler and returns the error that it raised."""
         try:
@@ -295,6 +305,7 @@ class Processor:
                 spec,
                 run,
                 reservations=decision.reservations,
+                effects=effects,
                 lane=leased.policy.worker.lane,
                 end=end,
             )
@@ -304,6 +315,10 @@ class Processor:
         except BaseException as error:  # noqa: BLE001 - a handler may raise anything, SystemExit too
             return error
         return None
+
+
+def _observed(event: StoredEvent, run: Run, **more: Any) -> Observed:
+    return Observed(event.type, span_of(event, run), **more)
 
 
 def _died_before(run: Run, event: StoredEvent, reference: RunMessage, message: Message) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from webhook_inbox.domain.error_text import describe, error_class, error_line
 from webhook_inbox.domain.errors import Deferred, HandlerTimedOut, Held, Permanent, Skipped
 from webhook_inbox.domain.manifest import HandlerSpec
 from webhook_inbox.domain.model import Run, Status, WaitStrategy
@@ -20,8 +21,6 @@ from webhook_inbox.ledger.settle import Settlement, cut, give_up, settle
 from webhook_inbox.processor.retry_policy import (
     backoff_delay,
     delay_asked,
-    describe,
-    error_line,
     is_exhausted,
     last_words,
 )
@@ -77,9 +76,16 @@ class LeasedRun:
         keeps_message: bool = False,
     ) -> RunResult:
         """Returns the message's result."""
-        attempt = self.run.attempt_count
+        run = self.run
         return RunResult(
-            outcome, self.reference, attempt, detail, error, keeps_message=keeps_message
+            outcome,
+            self.reference,
+            run.attempt_count,
+            detail,
+            error,
+            deaths=run.deaths + (outcome is RunOutcome.DEAD),
+            replayed=bool(run.replays),
+            keeps_message=keeps_message,
         )
 
 
@@ -165,7 +171,7 @@ class Settler:
         if planned.wait is WaitStrategy.PARKED:
             leased = leased.in_line(now)
         settlement = Settlement(Status.FAILED, outcome, now, reason, due, planned.wait)
-        run = self._settle(leased, replace(settlement, error_line=error_line(error)))
+        run = self._settle(leased, _caused(settlement, error))
         keeps = leased.policy.wait(run, planned)
         result = leased.result(RunOutcome.FAILED, reason, error, keeps_message=keeps)
         return replace(result, due=run.next_attempt_at)
@@ -201,7 +207,7 @@ class Settler:
         }
         leased = leased.in_line(now)
         self._settle(leased, Settlement(Status.HELD, "held", now, reason, spent=False, held=held))
-        return leased.result(RunOutcome.HELD, reason)
+        return replace(leased.result(RunOutcome.HELD, reason), doubtful=error.doubtful)
 
     def _wait(
         self,
@@ -244,7 +250,7 @@ class Settler:
     ) -> RunResult:
         leased = _blocking(leased, spec, now)
         settlement = Settlement(Status.DEAD_LETTER, "dead", now, reason)
-        self._settle(leased, replace(settlement, error_line=error_line(error)))
+        self._settle(leased, _caused(settlement, error))
         if not leased.run.blocking:
             leased.ended(now)
         keeps = leased.policy.end_dead()
@@ -275,3 +281,8 @@ def _blocking(leased: LeasedRun, spec: HandlerSpec | None, now: datetime) -> Lea
     blocks = spec is not None and spec.blocks and leased.line is not None
     leased = leased.in_line(now) if blocks else leased
     return replace(leased, run=replace(leased.run, blocking=blocks))
+
+
+def _caused(settlement: Settlement, error: BaseException | None) -> Settlement:
+    """Returns a settlement with the class of an error and the handler's line that raised it."""
+    return replace(settlement, error_line=error_line(error), error_class=error_class(error))

@@ -45,6 +45,7 @@ PROVIDER: Final = build_provider(
     SCHEME,
     Naming(id=(header("x-github-delivery"),), type=(dotted(header(EVENT), _action),)),
     sign=_sign,
+    retries=False,
     kept_headers=frozenset(
         {
             "x-github-hook-id",

@@ -57,12 +57,15 @@ FACTS: Final = Facts(
 def provider(settings: Mapping[str, Any]) -> Provider:
     """Returns GitLab's provider, by signature or, with `proof = "token"`, by token."""
     if given.choice(settings, "proof", of=PROOFS) == "signature":
-        return build_provider("gitlab", SIGNATURE, NAMING, facts=FACTS, kept_headers=KEPT)
+        return build_provider(
+            "gitlab", SIGNATURE, NAMING, facts=FACTS, kept_headers=KEPT, retries=False
+        )
     return build_provider(
         "gitlab",
         StaticToken(headers=(TOKEN_HEADER,)),
         UNSIGNED,
         facts=replace(FACTS, body="none", window="none"),
         kept_headers=KEPT,
+        retries=False,
         token_headers=frozenset({TOKEN_HEADER}),
     )

@@ -37,6 +37,7 @@ PROVIDER: Final = build_provider(
         type=(header("x-wc-webhook-topic"),),
         occurred_at=(utc(in_json("date_modified_gmt")), utc(in_json("date_created_gmt"))),
     ),
+    retries=False,
     kept_headers=frozenset({"x-wc-webhook-id", "x-wc-webhook-source"}),
     greet=_ping,
     # One order gives `created` and `updated` with the same body.

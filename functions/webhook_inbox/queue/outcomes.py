@@ -2,14 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
+from webhook_inbox.domain.trace import Trace
 from webhook_inbox.queue.message import RunMessage
 
 
 class RunOutcome(StrEnum):
-    """How the processing of one message ended; the value is a dimension of the metric."""
+    """How the processing of one message ended."""
 
     DONE = "done"
     SKIPPED = "skipped"  # the handler had nothing to do
@@ -38,6 +39,24 @@ class Worker:
 
 
 @dataclass(frozen=True, slots=True)
+class Observed:
+    """The parts of a message's log line that its outcome does not need.
+
+    Attributes:
+        type: the event's type.
+        trace: the event's trace, with the span of the attempt.
+        taken: how long the handler was running; None if it was not called.
+        effects: the effects that the attempt used, by name: "committed", "recorded" (by an earlier
+            attempt), "failed" or "in doubt".
+    """
+
+    type: str
+    trace: Trace
+    taken: timedelta | None = None
+    effects: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class RunResult:
     """The result of processing one message.
 
@@ -46,7 +65,12 @@ class RunResult:
         due: when the run continues; None if it does not wait for a time.
         items: the number of a batch's items by outcome, once all were read.
         page: whether to page the on-call engineer.
+        doubtful: whether the run is held because an effect is in doubt.
+        received_at: when the run's event was received; None if no attempt was made.
+        deaths: how often the run has died, this time included.
+        replayed: whether a replay has sent the run.
         degraded: the checks that were skipped because the ledger did not answer.
+        observed: what else its log line has; None if the event was not read.
         keeps_message: whether SQS must keep the message. True unless every consequence is stored.
     """
 
@@ -58,5 +82,10 @@ class RunResult:
     due: datetime | None = None
     items: Mapping[str, int] = field(default_factory=dict)
     page: bool = False
+    doubtful: bool = False
+    received_at: datetime | None = None
+    deaths: int = 0
+    replayed: bool = False
     degraded: tuple[str, ...] = ()
+    observed: Observed | None = None
     keeps_message: bool = True

@@ -21,7 +21,7 @@ from typing import Final
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.ports import Item, Page, Parallel
-from webhook_inbox.domain.timestamps import to_ms
+from webhook_inbox.domain.timestamps import MILLISECOND, to_ms
 from webhook_inbox.ledger.pauses import RECHECK
 from webhook_inbox.ledger.queries import PAGE, Ledger
 from webhook_inbox.ledger.schema import WAKE, WATCH, due_buckets
@@ -130,6 +130,8 @@ class DueIndexPass:
         names = [*names[first:], *names[:first]]
         now = to_ms(self._now)
         due = self._first_pages(names, (WAKE, WATCH), 0, now)
+        late = max((now - bucket.first.items[0]["due_at"] for bucket in due), default=0)
+        self._report.oldest_due = late * MILLISECOND
         self._take_turns(self._turns(due, self._overdue.look, 0, now))
         # Runs that wait for a resumption are due within RECHECK.
         resumed = [name for name in names if name in self._overdue.resumed]

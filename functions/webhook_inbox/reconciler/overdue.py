@@ -36,10 +36,11 @@ BATCH: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Handled:
-    """The result of one look at a run; `message` is to be sent."""
+    """The result of one look at a run; `message` is to be sent, `dead` was given up."""
 
     action: Action | None = None
     message: RunMessage | None = None
+    dead: Run | None = None
     last_call: bool = False
     error: Exception | None = None
 
@@ -135,6 +136,8 @@ class OverdueRuns:
             self._report.add(Action.LAST_CALL)
         if handled.action is not None:
             self._report.add(handled.action)
+        if handled.dead is not None:
+            self._report.dead.append(handled.dead)
 
     def _send(self, messages: Sequence[RunMessage]) -> list[Exception]:
         """Sends messages of one handler and returns the errors."""
@@ -242,9 +245,10 @@ class OverdueRuns:
     def _give_up(self, run: Run, why: str, action: Action) -> Handled:
         reason = f"{why}; last error: {run.last_error}" if run.last_error else why
         gone = give_up(self._table, run, error=reason, now=self._now, sent_at=self._now)
-        if gone:
-            run_ended(self._table, run, now=self._now)
-        return Handled(action if gone else Action.MOVED_ON)
+        if not gone:
+            return Handled(Action.MOVED_ON)
+        run_ended(self._table, run, now=self._now)
+        return Handled(action, dead=run)
 
     def _move(self, run: Run, until: datetime, unchanged: Condition) -> Handled:
         self._update(run, Change(set={"due_at": to_ms(until)}), unchanged)

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from enum import StrEnum
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from webhook_inbox.domain.errors import Unavailable
+from webhook_inbox.domain.model import Run
 
 PATIENCE: Final = 10
 ERRORS_SHOWN: Final = 5
@@ -14,7 +16,7 @@ T = TypeVar("T")
 
 
 class Action(StrEnum):
-    """The action on a run; part of the metric's name."""
+    """The action on a run."""
 
     ADOPTED = "adopted"  # had no row: written as pending and sent, or as held
     RESUMED = "resumed"  # parked and due: sent
@@ -31,11 +33,23 @@ class Action(StrEnum):
 
 @dataclass(slots=True)
 class ReconcilerReport:
-    """The counts of a pass; `complete` is False where its time ran out."""
+    """The counts of a pass.
+
+    Attributes:
+        complete: False where its time ran out.
+        dead: the runs that it gave up, as they were before.
+        oldest_due: how late the most overdue run was.
+    """
 
     counts: dict[str, int] = field(default_factory=dict)
     complete: bool = True
     errors: list[str] = field(default_factory=list)
+    dead: list[Run] = field(default_factory=list)
+    oldest_due: timedelta = timedelta(0)
+
+    def to_data(self) -> dict[str, Any]:
+        """Returns the counts as JSON data."""
+        return {"counts": self.counts, "complete": self.complete, "errors": self.errors}
 
     def add(self, action: Action, number: int = 1) -> None:
         """Counts an action."""

@@ -261,9 +261,7 @@ class InMemoryRuntime:
 
     def _client(self, spec: DestinationSpec, call: Context) -> Any:
         fake = self._fakes[spec.name]
-        return HttpClients(clock=self._clock, randomness=self._randomness, transport=fake)(
-            spec, call
-        )
+        return HttpClients(clock=self._clock, transport=fake)(spec, call)
 
     def _queue(self, lane: str, dead_letters: MemoryQueue | None) -> MemoryQueue:
         kind = MemoryFifo if lane in self._project.manifest.serial_lanes else MemoryQueue

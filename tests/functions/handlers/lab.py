@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any, Final
 
+from aws_lambda_powertools import Logger
+
 from webhook_inbox import Context, Deferred, Event, Permanent, Router
 
 lab: Final = Router("lab", source="acme")
@@ -23,6 +25,11 @@ def saw(event: Event, ctx: Context) -> None:
 @lab.on("lab.fine", "unknown")
 def fine(event: Event, ctx: Context) -> None:
     saw(event, ctx)
+
+
+@lab.on("lab.talk")
+def talk(event: Event, ctx: Context) -> None:
+    Logger().info("printing the label")
 
 
 @lab.on("lab.async")

@@ -18,6 +18,7 @@ COMMON: dict[str, Any] = {
     "table_name": "ledger",
     "queue_url": "https://sqs.example/1/webhook-inbox-dev-default",
     "queue_prefix": "webhook-inbox-dev-",
+    "metrics_namespace": "WebhookInbox/WebhookInbox-dev",
 }
 ENVIRONMENTS = [
     IngestEnvironment(
@@ -59,6 +60,7 @@ def test_variables_are_named_as_the_fields_in_capitals() -> None:
         "BUCKET_NAME": "bodies",
         "QUEUE_URL": "https://sqs.example/1/webhook-inbox-dev-default",
         "QUEUE_PREFIX": "webhook-inbox-dev-",
+        "METRICS_NAMESPACE": "WebhookInbox/WebhookInbox-dev",
         "SECRET_DOCUMENT": "dev/handlers",
         "GENERATED_KEYS": '{"completion-key":"arn:1"}',
         "LANE": "slow",

@@ -1,5 +1,6 @@
 """What inbox.toml may say of a source whose callers are your own."""
 
+from dataclasses import replace
 from importlib import import_module
 from typing import Any, get_args
 
@@ -49,7 +50,10 @@ def test_an_hmac_may_be_asked_for_by_auth_too() -> None:
     tables = 'signature = { header = "S" }\nevent_id = { header = "I" }\n'
 
     by_auth = load(f'[sources.a]\nauth = "hmac"\n{tables}').sources["a"]
-    assert by_auth == load(f'[sources.a]\nprovider = "hmac"\n{tables}').sources["a"]
+    of_a_provider = load(f'[sources.a]\nprovider = "hmac"\n{tables}').sources["a"]
+    # Only `auth` says that the senders are callers of one's own, who get a status URL.
+    assert (by_auth.callers, of_a_provider.callers) == (True, False)
+    assert replace(by_auth, callers=False) == of_a_provider
 
 
 def test_what_is_common_to_sources_is_common_to_these() -> None:

@@ -182,6 +182,12 @@ def test_a_dead_run_begins_its_next_round_at_nought() -> None:
     assert run.last_error == "permanent: no such order"
 
 
+def test_each_death_of_a_run_is_counted() -> None:
+    assert settled(DEAD)[0].deaths == 1
+    assert settled(DEAD, deaths=2)[0].deaths == 3
+    assert settled(DONE, deaths=2)[0].deaths == 2
+
+
 def test_a_dead_run_stays_in_the_index_until_its_row_ends() -> None:
     _, row = settled(DEAD)
     assert "due_bucket" in row

@@ -1,6 +1,7 @@
 """Handlers that fail: what each failure leads to, and what the ledger shows of it (G8, G9)."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -407,10 +408,15 @@ def test_the_line_of_the_handler_that_raised_is_stored_and_not_that_of_a_library
     path = "/var/task/handlers/shop/orders.py"
     world.behaviours["acme.fulfil"] = of_a_file(path, "handlers.shop.orders", FAULTY)
     first_result(world)
-    assert world.run().error_line == "handlers/shop/orders.py:8"
+    failed = world.run()
+    assert (failed.error_line, failed.error_class) == (
+        "handlers/shop/orders.py:8",
+        "JSONDecodeError",
+    )
     world.run_until_quiet()
-    run = world.run()
-    assert (run.status, run.error_line) == (Status.DEAD_LETTER, "handlers/shop/orders.py:8")
+    dead = world.run()
+    assert dead.status is Status.DEAD_LETTER
+    assert (dead.error_line, dead.error_class) == (failed.error_line, failed.error_class)
 
 
 @pytest.mark.parametrize(
@@ -454,7 +460,8 @@ def test_a_success_removes_the_error_and_its_line_and_keeps_the_history(world: W
     world.behaviours.pop("acme.fulfil")
     world.run_until_quiet()
     run = world.run()
-    assert (run.status, run.last_error, run.error_line) == (Status.DONE, "", "")
+    assert (run.status, run.last_error) == (Status.DONE, "")
+    assert (run.error_line, run.error_class) == ("", "")
     assert [attempt.error[:15] for attempt in run.attempts] == ["JSONDecodeError", ""]
 
 
@@ -465,10 +472,45 @@ def test_a_wait_after_an_error_keeps_no_line_of_it(world: World) -> None:
     world.script("acme.fulfil", Deferred(world.now + timedelta(hours=2), "later"))
     world.run_until_quiet()
     run = world.run()
-    assert run.error_line == ""
+    assert (run.error_line, run.error_class) == ("", "")
 
 
 def test_a_result_says_when_the_run_continues(world: World) -> None:
     world.script("acme.fulfil", Transient("503"))
     result = first_result(world)
     assert result.due == world.run().next_attempt_at
+
+
+def test_a_result_has_the_time_and_the_outcome_of_each_effect(world: World) -> None:
+    def fail(error: Exception) -> None:
+        raise error
+
+    def work(event: Event, context: Context) -> None:
+        world.clock.advance(seconds=2)
+        context.effect("reserve", lambda key: {"id": 1})
+        with suppress(Permanent):
+            context.effect("confirm", lambda key: fail(Permanent("no such order")))
+        context.effect("charge", lambda key: fail(TimeoutError("no answer")))
+
+    world.behaviours["acme.fulfil"] = work
+    first = first_result(world).observed
+    assert first is not None
+    assert (first.type, first.taken) == ("paid", timedelta(seconds=2))
+    assert first.effects == {"reserve": "committed", "confirm": "failed", "charge": "in doubt"}
+    world.clock.advance(seconds=60)
+    second = world.work_once()
+    assert second is not None
+    assert second.observed is not None
+    assert second.observed.effects["reserve"] == "recorded"
+    assert second.observed.trace.id == first.trace.id
+    assert second.observed.trace.span != first.trace.span
+
+
+def test_the_history_has_the_code_version_and_the_invocation_of_each_attempt(
+    world: World,
+) -> None:
+    world.fails("acme.fulfil", Transient("down"))
+    first_result(world)
+    [attempt] = world.run().attempts
+    assert (attempt.worker, attempt.code_version) == ("worker-1", world.run().code_version)
+    assert attempt.code_version

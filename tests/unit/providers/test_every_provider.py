@@ -49,6 +49,16 @@ def test_a_signed_delivery_is_verified_and_named(provider_name: str) -> None:
 
 
 @every_provider
+def test_a_provider_that_documents_no_retries_declares_none(provider_name: str) -> None:
+    """Its duplicates are then counted as resends. LINE's retries are a setting of the channel."""
+    provider = provider_of(provider_name)
+    facts = provider.facts
+    never = facts is not None and facts.retries.startswith("none") and provider_name != "line"
+
+    assert provider.retries is not never
+
+
+@every_provider
 def test_another_body_is_refused(provider_name: str) -> None:
     sent = signed(provider_name)
     changed = replace(sent, body=sent.body.replace(b":", b";", 1))

@@ -288,9 +288,7 @@ class Scenario:
         answer = httpx.MockTransport(
             lambda _: httpx.Response(status, headers={"Retry-After": "600"})
         )
-        clients = HttpClients(
-            clock=self.world.clock, randomness=self.world.randomness, transport=answer
-        )
+        clients = HttpClients(clock=self.world.clock, transport=answer)
         return replace(ctx, clients=clients).http(destination)
 
     # -- messages

@@ -82,7 +82,7 @@ class Batches(World):
         taking = IdempotentReceiver(
             manifest=self.manifest, table=self.table, lanes=self.lanes, blobs=self.blobs
         )
-        assert taking.take(event) is IngestOutcome.ACCEPTED
+        assert taking.take(event).outcome is IngestOutcome.ACCEPTED
         return event.event_id
 
     def stored(self, event_id: str) -> StoredEvent:

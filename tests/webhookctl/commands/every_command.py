@@ -52,6 +52,8 @@ EFFECTS = {
     "verify": "read",
 }
 ARGUMENTS: dict[str, tuple[str, ...]] = {
+    "alarms list": (),
+    "alarms test": (),
     "complete": ("evt-1", "--result", "1"),
     "completion": ("bash",),
     "conformance": ("body.json",),

@@ -32,7 +32,7 @@ def outcome(name: str, **more: Any) -> str:
         "handler": "acme.fulfil",
         "event_id": "evt_1",
         "attempt": 2,
-        "detail": "",
+        "reason": "",
     }
     return rendered("processor", json.dumps({**entry, **more}))
 
@@ -58,21 +58,21 @@ ValueError: not an order
     ("entry", "line"),
     [
         (outcome("done"), "done      acme.fulfil evt_1: attempt 2"),
-        (outcome("skipped", detail="old"), "skipped   acme.fulfil evt_1: attempt 2: old"),
+        (outcome("skipped", reason="old"), "skipped   acme.fulfil evt_1: attempt 2: old"),
         (
-            outcome("held", detail="over 1000 EUR"),
+            outcome("held", reason="over 1000 EUR"),
             "held      acme.fulfil evt_1: waits for approval, attempt 2: over 1000 EUR",
         ),
         (
-            outcome("failed", detail="503", level="WARNING", due="2026-11-21T09:00:20+00:00"),
+            outcome("failed", reason="503", level="WARNING", due="2026-11-21T09:00:20+00:00"),
             "failed    acme.fulfil evt_1: retry in 20 s, attempt 2: 503",
         ),
         (
-            outcome("deferred", detail="crm is down", due="2026-11-21T11:00:00+00:00", attempt=0),
+            outcome("deferred", reason="crm is down", due="2026-11-21T11:00:00+00:00", attempt=0),
             "deferred  acme.fulfil evt_1: continues in 2 h: crm is down",
         ),
         (
-            outcome("dead", detail="permanent: 422", level="ERROR"),
+            outcome("dead", reason="permanent: 422", level="ERROR"),
             "dead      acme.fulfil evt_1: given up, attempt 2: permanent: 422",
         ),
         (outcome("deleted"), ""),
@@ -84,7 +84,7 @@ def test_each_outcome_of_a_run_is_one_line(entry: str, line: str) -> None:
 
 def test_an_error_names_the_handlers_line_and_hides_the_frames_of_libraries() -> None:
     detail = "ValueError: not an order"
-    assert outcome("failed", detail=detail, exception=TRACEBACK).splitlines() == [
+    assert outcome("failed", reason=detail, exception=TRACEBACK).splitlines() == [
         "failed    acme.fulfil evt_1: retry, attempt 2",
         "    functions/handlers/orders.py:20: ValueError: not an order",
         "    Traceback (most recent call last):",
@@ -99,7 +99,7 @@ def test_an_error_names_the_handlers_line_and_hides_the_frames_of_libraries() ->
 
 
 def test_an_outcome_cannot_forge_a_line() -> None:
-    shown = outcome("done", event_id="evt\n12:00:00 done", detail="\x1b[2J")
+    shown = outcome("done", event_id="evt\n12:00:00 done", reason="\x1b[2J")
     assert "\n" not in shown
     assert "\x1b" not in shown
 

@@ -34,12 +34,14 @@ GATEWAY_LIMIT: Final = 30.0  # seconds until API Gateway answers 503
 IN_FLIGHT: Final = 4
 SHOWN: Final = ("event_id", "status", "reason", "message")  # of an answer, in the log
 WEBHOOKS: Final = b"/webhooks/"
-COMPLETIONS: Final = b"/completions/"
+# Paths that end in a token, which the log leaves out.
+TOKENS: Final = (b"/completions/", b"/status/")
 BODILESS_STATUSES: Final = frozenset({204, 304})
 HELP: Final = b"""webhook-inbox on this machine.
 
 POST /webhooks/{source}      a provider's delivery, for a source of functions/inbox.toml
 POST /completions/{token}    the result of a job that a handler waits for
+GET /status/{token}          the status of an event, as its `status_url`
 
 Try:  webhookctl send FILE --source SOURCE     a signed sample
       webhookctl inbox list                    its status
@@ -216,12 +218,12 @@ async def _turns() -> None:
 
 
 def _line(request: Request, response: Response, *, seconds: float) -> str:
-    """Returns the log line, without query, headers and completion tokens: all may be secret."""
+    """Returns the log line, without query, headers and the tokens of paths: all may be secret."""
     now = datetime.now(UTC).astimezone()
     told = delivery_line(request, response)
     if told:
         return f"{now:%H:%M:%S} {told} ({response.status}, {seconds * 1000:.0f} ms)"
-    named = request.path if COMPLETIONS not in request.path else COMPLETIONS + b"{token}"
+    named = next((p + b"{token}" for p in TOKENS if p in request.path), request.path)
     method, path = (printable(part.decode("latin-1")) for part in (request.method, named))
     return (
         f"{now:%H:%M:%S} front  {method} {path} {response.status}"

@@ -49,7 +49,7 @@ class OutboundCall(Protocol):
 
     @property
     def traceparent(self) -> str:
-        """The event's trace context, "" for none."""
+        """The W3C trace context of the attempt, sent with each call."""
 
     @property
     def call_chain(self) -> CallChain:

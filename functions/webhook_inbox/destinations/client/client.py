@@ -30,7 +30,7 @@ from webhook_inbox.destinations.client.transport import Authorizing, origin
 from webhook_inbox.destinations.credentials import DestinationCredentials
 from webhook_inbox.domain.errors import Permanent, Transient
 from webhook_inbox.domain.manifest import DestinationSpec
-from webhook_inbox.domain.ports import Clock, Randomness
+from webhook_inbox.domain.ports import Clock
 from webhook_inbox.domain.secrets import REDACTED_FROM, redacted
 
 ANSWER_LIMIT: Final = 4 * 1024 * 1024
@@ -64,7 +64,6 @@ class DestinationClient(httpx.Client):
         spec: the destination.
         call: the attempt.
         clock: the time.
-        randomness: generates the spans of calls.
         transport: sends the requests.
     """
 
@@ -74,15 +73,12 @@ class DestinationClient(httpx.Client):
         call: OutboundCall,
         *,
         clock: Clock,
-        randomness: Randomness,
         transport: httpx.BaseTransport,
     ) -> None:
         self._spec = spec
         self._call = call
         self._credentials = credentials = DestinationCredentials(spec, call.secrets)
-        self._builder = RequestBuilder(
-            spec, call, credentials=credentials, clock=clock, randomness=randomness
-        )
+        self._builder = RequestBuilder(spec, call, credentials=credentials, clock=clock)
         self._exchange = Exchange(spec, call, credentials=credentials, clock=clock)
         super().__init__(
             base_url=spec.base_url,

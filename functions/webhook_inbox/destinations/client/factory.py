@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from webhook_inbox.domain.ports import Clock, Randomness
+from webhook_inbox.domain.ports import Clock
 
 if TYPE_CHECKING:
     import httpx
@@ -23,15 +23,11 @@ class HttpClients:
 
     Args:
         clock: the time.
-        randomness: generates the spans of calls.
         transport: sends the requests; by default over sockets.
     """
 
-    def __init__(
-        self, *, clock: Clock, randomness: Randomness, transport: httpx.BaseTransport | None = None
-    ) -> None:
+    def __init__(self, *, clock: Clock, transport: httpx.BaseTransport | None = None) -> None:
         self._clock = clock
-        self._randomness = randomness
         self._given = transport
 
     def __call__(self, spec: DestinationSpec, call: OutboundCall) -> DestinationClient:
@@ -39,9 +35,7 @@ class HttpClients:
         # The import takes 100 ms of CPU; handlers without a destination avoid it.
         from webhook_inbox.destinations.client.client import DestinationClient  # noqa: PLC0415
 
-        return DestinationClient(
-            spec, call, clock=self._clock, randomness=self._randomness, transport=self._transport
-        )
+        return DestinationClient(spec, call, clock=self._clock, transport=self._transport)
 
     @cached_property
     def _transport(self) -> httpx.BaseTransport:

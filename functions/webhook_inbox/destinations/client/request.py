@@ -7,14 +7,13 @@ from urllib.parse import quote
 
 import httpx
 
-from webhook_inbox.destinations import propagation
 from webhook_inbox.destinations.client.attempt import OutboundCall
 from webhook_inbox.destinations.client.exchange import SAFE, named
 from webhook_inbox.destinations.credentials import DestinationCredentials
 from webhook_inbox.domain.errors import Permanent
 from webhook_inbox.domain.idempotency import IdempotencyKey
 from webhook_inbox.domain.manifest import DestinationSpec
-from webhook_inbox.domain.ports import Clock, Randomness
+from webhook_inbox.domain.ports import Clock
 
 # Other characters are percent-encoded in a header.
 _PLAIN: Final = f"{string.punctuation} "
@@ -39,13 +38,11 @@ class RequestBuilder:
         *,
         credentials: DestinationCredentials,
         clock: Clock,
-        randomness: Randomness,
     ) -> None:
         self._spec = spec
         self._call = call
         self._credentials = credentials
         self._clock = clock
-        self._randomness = randomness
 
     def check(self, request: httpx.Request) -> None:
         """Rejects a request that has no place for its key, before its effect begins.
@@ -84,9 +81,7 @@ class RequestBuilder:
             # A key that the handler set is a business key. It is one of the arguments, so that a
             # different key in a later attempt holds the run.
             headers.setdefault(spec.key_header, written)
-        origin = f"{call.source}\0{call.event_id}"
-        span = self._randomness.token()[:16]
-        headers["traceparent"] = propagation.onward(call.traceparent, span=span, origin=origin)
+        headers["traceparent"] = call.traceparent
         onward = call.call_chain.onward(call.handler, source=call.source, event_id=call.event_id)
         headers.update({name: quote(value, safe=_PLAIN) for name, value in onward.items()})
         now, name = self._clock.now(), written or call.event_id

@@ -28,7 +28,7 @@ BY_HAND = "hand"
 
 
 class CompletionOutcome(StrEnum):
-    """The outcome of a completion; the value is the metric's dimension."""
+    """The outcome of a completion; the answer's status."""
 
     RECORDED = "recorded"  # the end is recorded, and the run is sent
     REPEATED = "repeated"  # the same end was recorded before; the run is sent if it still waits

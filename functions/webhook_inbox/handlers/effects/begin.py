@@ -174,7 +174,7 @@ class EffectStarter:
             else "it is unknown whether it happened"
         )
         text = f"effect {asked.name!r} started and did not commit, and {why}"
-        raise self.held(asked, text, _doubt(asked, old))
+        raise self.held(asked, text, _doubt(asked, old), doubtful=True)
 
     def _again(self, asked: Plan, old: Entry, now: datetime, *, doubtful: bool) -> StartedEffect:
         met = self._journal.start_again(asked, old, now, doubtful=doubtful)
@@ -205,10 +205,14 @@ class EffectStarter:
                 return
         raise self.held(asked, f"effect {asked.name!r} waits for approval", asked.arguments)
 
-    def held(self, asked: Plan, why: str, fingerprint: str) -> Held:
+    def held(self, asked: Plan, why: str, fingerprint: str, *, doubtful: bool = False) -> Held:
         """Returns the `Held` to raise and keeps it as the open question."""
         self.question = ApprovalRequired(
-            why, subject=asked.subject, shows=asked.shows, fingerprint=fingerprint
+            why,
+            subject=asked.subject,
+            shows=asked.shows,
+            fingerprint=fingerprint,
+            doubtful=doubtful,
         )
         return self.question
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from inspect import isawaitable, iscoroutine
 from typing import Any, Final
 
+from webhook_inbox.domain.error_text import describe
 from webhook_inbox.domain.errors import Deferred, Held, Permanent, Skipped, Transient, Unavailable
 from webhook_inbox.domain.idempotency import IdempotencyKey
 from webhook_inbox.domain.model import Run
@@ -19,6 +20,11 @@ AsyncFunction = Callable[..., Coroutine[Any, Any, Any]]
 
 # Python's text for a StopIteration that leaves a coroutine.
 _STOPPED: Final = "coroutine raised StopIteration"
+# The outcomes of an effect in an attempt.
+COMMITTED: Final = "committed"
+RECORDED: Final = "recorded"
+FAILED: Final = "failed"
+IN_DOUBT: Final = "in doubt"
 # The effect that is running, None outside an effect.
 _running: ContextVar[StartedEffect | None] = ContextVar("running", default=None)
 
@@ -32,6 +38,7 @@ class Effects:
         clock: the time.
         end: when the attempt ends.
         redact: removes secrets from recorded texts (G10).
+        outcomes: receives the outcome of each effect by name, see `queue.outcomes.Observed`.
     """
 
     def __init__(
@@ -42,11 +49,13 @@ class Effects:
         clock: Clock,
         end: datetime,
         redact: Callable[[str], str] = str,
+        outcomes: dict[str, str] | None = None,
     ) -> None:
         self._journal = journal
         self._run = run
         self._clock = clock
         self._redact = redact
+        self._outcomes = {} if outcomes is None else outcomes
         self._names: set[str] = set()
         self._stopped: Held | None = None
         self._beginnings = EffectStarter(journal, run, clock=clock, end=end)
@@ -93,6 +102,7 @@ class Effects:
         asked = plan(name, self._run, takes_key=takes_key, **options)
         self.reserve(name)
         begun = self._beginnings.begin(asked)
+        self._outcomes[name] = IN_DOUBT if begun.result is None else RECORDED
         token = _running.set(begun)
         try:
             if begun.doubt is not None:
@@ -101,6 +111,7 @@ class Effects:
             if begun.result is None:
                 returned = await (fn(asked.key) if takes_key else fn())
                 begun.result = self._commit(begun, returned)
+                self._outcomes[name] = COMMITTED
         except BaseException as error:
             self._fail(begun, error)
             raise
@@ -199,6 +210,7 @@ class Effects:
             return
         begun.doubt = None
         begun.result = self._commit(begun, found, found_by="probe")
+        self._outcomes[begun.plan.name] = COMMITTED
 
     def _commit(self, begun: StartedEffect, result: Any, **more: Any) -> bytes:
         """Records a result and returns the result of the first commit."""
@@ -227,10 +239,11 @@ class Effects:
         # A worker that is killed records nothing.
         if not (begun.started and begun.result is None and isinstance(error, Exception)):
             return
-        why = self._redact(str(error)) or type(error).__name__
+        why = self._redact(describe(error))
         with suppress(Unavailable):  # The effect then stays in doubt, which is safe.
             if not begun.doubted and _denies(error, acted=begun.acted):
                 self._journal.fail(begun.plan, why, self._clock.now())
+                self._outcomes[begun.plan.name] = FAILED
             else:
                 self._journal.doubt(begun.plan, why)
 

@@ -55,7 +55,7 @@ def to_eventbridge(
 
     def put(event: Event, ctx: Context) -> None:
         named = source or f"webhook-inbox.{event.source}"
-        detail = cloud_event(event, source=named, traceparent=ctx.traceparent)
+        detail = cloud_event(event, source=named)
         kind = (event.type or "unknown")[:DETAIL_TYPE_LIMIT]
         size = TIME_BYTES + sum(len(text.encode()) for text in (named, kind, detail))
         _require_size(size, ENTRY_LIMIT - 1, "an entry of EventBridge")
@@ -109,7 +109,7 @@ def invoke(
     limit = INVOKE_LIMIT if wait else INVOKE_LATER_LIMIT
 
     def call(event: Event, ctx: Context) -> None:
-        payload = _input(event, ctx, ctx.idempotency_key("invoke"))
+        payload = _input(event, ctx.idempotency_key("invoke"))
         _require_size(len(payload), limit, f"an invocation of {function}")
         ctx.effect(
             "invoke",
@@ -153,7 +153,7 @@ def start_execution(
 
     def start(event: Event, ctx: Context) -> None:
         key = ctx.idempotency_key("start")
-        told = _input(event, ctx, key)
+        told = _input(event, key)
         _require_size(len(told), INPUT_LIMIT, "an execution's input")
         ctx.effect(
             "start",
@@ -220,8 +220,8 @@ def _execution_name(event_id: str, key: IdempotencyKey) -> str:
     return f"{shown[: EXECUTION_NAME_LIMIT - len(key.uuid) - 1]}-{key.uuid}"
 
 
-def _input(event: Event, ctx: Context, key: IdempotencyKey) -> bytes:
-    told = cloud_event(event, source=f"webhook-inbox.{event.source}", traceparent=ctx.traceparent)
+def _input(event: Event, key: IdempotencyKey) -> bytes:
+    told = cloud_event(event, source=f"webhook-inbox.{event.source}")
     return f'{{"idempotency_key": {json.dumps(key)}, "event": {told}}}'.encode()
 
 

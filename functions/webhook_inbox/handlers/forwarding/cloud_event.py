@@ -8,13 +8,14 @@ from base64 import b64encode
 from datetime import UTC, datetime
 from typing import Final
 
+from webhook_inbox.domain.trace import Trace
 from webhook_inbox.handlers.event import Event
 
 SPEC_VERSION: Final = "1.0"
 JSON: Final = "application/json"
 
 
-def cloud_event(event: Event, *, source: str, traceparent: str = "") -> str:
+def cloud_event(event: Event, *, source: str) -> str:
     """Returns the CloudEvent of an event, the same text in every attempt.
 
     A JSON body is copied unchanged to `data`; any other body is in `data_base64`.
@@ -22,7 +23,6 @@ def cloud_event(event: Event, *, source: str, traceparent: str = "") -> str:
     Args:
         event: the event.
         source: the CloudEvent's `source`; with the event's id it identifies duplicates.
-        traceparent: the trace context, or "".
     """
     content_type = event.headers.get("content-type", JSON)
     attributes = {
@@ -32,7 +32,8 @@ def cloud_event(event: Event, *, source: str, traceparent: str = "") -> str:
         "type": event.type or "unknown",
         "time": rfc3339(event.occurred_at or event.received_at),
         "datacontenttype": content_type,
-        **({"traceparent": traceparent} if traceparent else {}),
+        # That of the event and not of an attempt, so that the text stays the same.
+        "traceparent": _trace(event).traceparent,
     }
     data = json_text(event.body) if _says_json(content_type) else None
     if data is None:
@@ -53,6 +54,10 @@ def json_text(body: bytes) -> str | None:
 def rfc3339(moment: datetime) -> str:
     """Returns a time in RFC 3339 format, in UTC."""
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _trace(event: Event) -> Trace:
+    return Trace.of(event.headers, source=event.source, event_id=event.id)
 
 
 def _says_json(content_type: str) -> bool:

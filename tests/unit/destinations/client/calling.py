@@ -67,20 +67,6 @@ class Effects:
         return text
 
 
-class Chance:
-    """Gives 1, 2, 3 … as 32 hex digits."""
-
-    def __init__(self) -> None:
-        self._given = 0
-
-    def token(self) -> str:
-        self._given += 1
-        return f"{self._given:016x}" * 2
-
-    def uniform(self, low: float, high: float) -> float:
-        return low
-
-
 @dataclass
 class Attempt:
     """One attempt of a run."""
@@ -142,9 +128,7 @@ def client(
     spec: DestinationSpec | None = None,
     **more: Any,
 ) -> DestinationClient:
-    clients = HttpClients(
-        clock=clock or ManualClock(NOW), randomness=Chance(), transport=httpx.MockTransport(sink)
-    )
+    clients = HttpClients(clock=clock or ManualClock(NOW), transport=httpx.MockTransport(sink))
     return clients(spec or crm(**more), attempt or Attempt())
 
 

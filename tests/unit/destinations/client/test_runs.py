@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.unit.destinations.client.calling import Chance, Sink
+from tests.unit.destinations.client.calling import Sink
 from tests.unit.support.world import MANIFEST, World
 from webhook_inbox.destinations.client.factory import HttpClients
 from webhook_inbox.domain.manifest import DestinationSpec
@@ -28,9 +28,7 @@ def world(
 ) -> World:
     """Returns an inbox with one event, whose handler calls the sink."""
     made = World(replace(MANIFEST, destinations={"crm": spec}))
-    clients = HttpClients(
-        clock=made.clock, randomness=Chance(), transport=httpx.MockTransport(sink)
-    )
+    clients = HttpClients(clock=made.clock, transport=httpx.MockTransport(sink))
 
     def act(_: Event, context: Context) -> None:
         doing(replace(context, clients=clients).http("crm"))
@@ -217,9 +215,7 @@ def test_a_secret_in_a_path_is_in_no_name_and_no_key() -> None:
     sink = Sink()
     inbox = world(sink, lambda crm: None)
     inbox.vault.rotate("bot", "12345:secret-of-the-bot")
-    clients = HttpClients(
-        clock=inbox.clock, randomness=Chance(), transport=httpx.MockTransport(sink)
-    )
+    clients = HttpClients(clock=inbox.clock, transport=httpx.MockTransport(sink))
 
     def act(_: Event, context: Context) -> None:
         crm = replace(context, clients=clients).http("crm")

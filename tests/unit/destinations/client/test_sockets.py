@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.stopwatch import Stopwatch
-from tests.unit.destinations.client.calling import Attempt, Chance
+from tests.unit.destinations.client.calling import Attempt
 from webhook_inbox.adapters.system import SystemClock
 from webhook_inbox.destinations.circuit import CallOutcome
 from webhook_inbox.destinations.client.client import DestinationClient
@@ -111,7 +111,7 @@ def client(
     **more: Any,
 ) -> DestinationClient:
     spec = DestinationSpec("crm", f"{scheme}://{host}:{port}", **{"timeout": 5.0, **more})
-    return HttpClients(clock=SystemClock(), randomness=Chance())(spec, run or attempt())
+    return HttpClients(clock=SystemClock())(spec, run or attempt())
 
 
 def failure(crm: DestinationClient, *, method: str = "POST") -> Transient:

@@ -197,7 +197,7 @@ def test_beyond_its_keys_lifetime_it_is_held_and_says_so(world: World) -> None:
     downstream.failing = True
     world.deliver()
     world.work()
-    assert "did not commit (last error: no answer); its" in told(world)
+    assert "did not commit (last error: TimeoutError: no answer); its" in told(world)
     assert "its key is honoured until 2026-01-01T00:30:00Z: a retry that ends" in told(world)
     world.drop_messages()
     world.clock.advance(hours=2)

@@ -27,6 +27,7 @@ def test_it_is_held_where_the_policy_says_so(bench: Bench) -> None:
     with pytest.raises(Held, match="it is unknown whether it happened") as held:
         bench.attempt().effect("charge", bench.sink, in_doubt="hold")
     assert held.value.subject == "effect:charge"
+    assert held.value.doubtful
     assert len(bench.sink.keys) == 1
 
 

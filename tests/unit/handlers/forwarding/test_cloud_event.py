@@ -2,6 +2,7 @@
 
 import json
 from base64 import b64decode
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -25,14 +26,15 @@ def test_an_envelope_has_what_the_specification_asks_for() -> None:
         "type": "order.paid",
         "time": "2026-11-21T10:30:00.250000Z",
         "datacontenttype": "application/json",
+        "traceparent": "00-d260cc96734f2e94985041434d03625f-1e072f11dbc675f0-01",
         "data": {"n": 1},
     }
 
 
-def test_it_tells_the_trace_where_there_is_one() -> None:
+def test_it_continues_the_trace_of_the_event() -> None:
     trace = "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01"
-    told = json.loads(cloud_event(event(), source="shop", traceparent=trace))
-    assert told["traceparent"] == trace
+    traced = replace(event(), headers={"traceparent": trace})
+    assert json.loads(cloud_event(traced, source="shop"))["traceparent"] == trace
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,94 @@
+"""CloudWatch's embedded metric format: the metrics of an invocation, as lines of its log.
+
+Powertools writes a line for each set of dimensions; here, one line has all values of an invocation
+unless they have one dimension with two values. Log lines cost 0.50 dollars per gigabyte.
+Source: AWS's specification of the embedded metric format.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from typing import Any, Final
+
+from webhook_inbox.domain.metrics import Metric
+from webhook_inbox.domain.timestamps import to_ms
+
+# The values that one metric may have in a line.
+VALUES: Final = 100
+
+# Before a process ends by `os._exit`, nothing else flushes the output.
+_print: Final = partial(print, flush=True)
+
+
+@dataclass(slots=True)
+class _Line:
+    """The metrics of one line, and the values of their dimensions."""
+
+    metrics: dict[Metric, list[float]] = field(default_factory=dict)
+    dimensions: dict[str, str] = field(default_factory=dict)
+
+    def takes(self, metric: Metric, dimensions: dict[str, str]) -> bool:
+        """Tells whether a metric fits: its name is free, and no dimension has another value."""
+        return metric not in self.metrics and all(
+            self.dimensions.get(name, value) == value for name, value in dimensions.items()
+        )
+
+
+class MetricLines:
+    """Collects the values of an invocation and writes them as few lines."""
+
+    def __init__(self, namespace: str, *, write: Callable[[str], None] = _print) -> None:
+        self._namespace = namespace
+        self._write = write
+        self._values: dict[tuple[Metric, tuple[tuple[str, str], ...]], list[float]] = {}
+
+    def add(self, metric: Metric, value: float = 1, **dimensions: str) -> None:
+        """Adds a value.
+
+        Args:
+            metric: an entry of the catalogue.
+            value: in the metric's unit.
+            dimensions: a value for each dimension of the metric; never a caller's text.
+        """
+        self._values.setdefault((metric, tuple(sorted(dimensions.items()))), []).append(value)
+
+    def flush(self, now: datetime) -> None:
+        """Writes what was added since the last call; nothing for nothing."""
+        for line in self._lines():
+            self._write(json.dumps(self._document(line, now), separators=(",", ":")))
+        self._values.clear()
+
+    def _lines(self) -> list[_Line]:
+        lines: list[_Line] = []
+        for metric, dimensions, values in self._parts():
+            line = next((each for each in lines if each.takes(metric, dimensions)), None)
+            if line is None:
+                lines.append(line := _Line())
+            line.metrics[metric] = values
+            line.dimensions |= dimensions
+        return lines
+
+    def _parts(self) -> Iterator[tuple[Metric, dict[str, str], list[float]]]:
+        for (metric, dimensions), values in self._values.items():
+            for start in range(0, len(values), VALUES):
+                yield metric, dict(dimensions), values[start : start + VALUES]
+
+    def _document(self, line: _Line, now: datetime) -> dict[str, Any]:
+        by_dimensions: dict[tuple[tuple[str, ...], ...], list[Metric]] = {}
+        for metric in line.metrics:
+            by_dimensions.setdefault(metric.dimensions, []).append(metric)
+        directives = [
+            {
+                "Namespace": self._namespace,
+                "Dimensions": [list(names) for names in sets],
+                "Metrics": [{"Name": each.name, "Unit": str(each.unit)} for each in metrics],
+            }
+            for sets, metrics in by_dimensions.items()
+        ]
+        return {
+            "_aws": {"Timestamp": to_ms(now), "CloudWatchMetrics": directives},
+            **line.dimensions,
+            **{metric.name: values for metric, values in line.metrics.items()},
+        }

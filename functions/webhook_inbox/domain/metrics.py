@@ -1,0 +1,170 @@
+"""The catalogue of CloudWatch metrics: what the functions emit, with which dimensions, for whom.
+
+A custom metric costs 0.30 dollars a month for every combination of dimension values, and only in
+the hours in which it is written. So each entry names its use, a count of 0 is not written, and a
+dimension has few values: names of the manifest, or members of an enum.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+# The dimension value where a name is not of the manifest: a caller's text makes no metric.
+NONE: Final = "none"
+# The death of a run from which on it counts as DEAD_AGAIN.
+AGAIN: Final = 3
+# The dimension sets of a metric without dimensions.
+TOTAL: Final = ((),)
+
+
+class Unit(StrEnum):
+    """CloudWatch's name of a unit."""
+
+    COUNT = "Count"
+    MILLISECONDS = "Milliseconds"
+    SECONDS = "Seconds"
+
+
+class Use(StrEnum):
+    """Where a metric is read."""
+
+    ALARM = "alarm"
+    DASHBOARD = "dashboard"
+
+
+class Duplicate(StrEnum):
+    """The kind of a delivery that is known; see `ingest.receipt`."""
+
+    RETRY = "retry"
+    RESEND = "resend"
+    ATTACK = "attack"
+    SELF = "self"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric.
+
+    Attributes:
+        name: its name in CloudWatch.
+        text: what a value states, for the documentation.
+        dimensions: its sets of dimensions; `()` is the total.
+        unit: its unit.
+        used: where it is read.
+    """
+
+    name: str
+    text: str
+    dimensions: tuple[tuple[str, ...], ...] = TOTAL
+    unit: Unit = Unit.COUNT
+    used: tuple[Use, ...] = (Use.DASHBOARD,)
+
+
+_BOTH: Final = (Use.ALARM, Use.DASHBOARD)
+_ALARM: Final = (Use.ALARM,)
+
+# Ingest. The processor writes the first four as well, for the items of a batch.
+ACCEPTED: Final = Metric("Accepted", "new events; a batch counts by its items", (("source",),))
+DUPLICATES: Final = Metric("Duplicates", "deliveries of known content, by kind", (("kind",),))
+HELD_IDENTICAL: Final = Metric(
+    "HeldIdentical", "new events that are held because their body is known", used=_BOTH
+)
+CONFLICTS: Final = Metric("Conflicts", "deliveries of a known id with other content", used=_BOTH)
+INGEST_FAULTS: Final = Metric("IngestFaults", "deliveries that a bug prevented", used=_ALARM)
+REJECTED: Final = Metric(
+    "Rejected", "deliveries that failed verification", ((), ("reason",)), used=_BOTH
+)
+VERIFIED_WITH_PREVIOUS: Final = Metric(
+    "VerifiedWithPrevious", "deliveries that only the previous secret verified", (("source",),)
+)
+ACKNOWLEDGEMENT_TIME: Final = Metric(
+    "AcknowledgementTime",
+    "the time from a delivery's event to its answer; one value for each delivery",
+    unit=Unit.MILLISECONDS,
+    used=_BOTH,
+)
+
+# Processor. The reconciler writes RUNS as well, for the runs that it gives up.
+RUNS: Final = Metric(
+    "Runs",
+    "results of runs: done, skipped, held, failed (will be retried) or dead",
+    (("outcome",), ("handler", "outcome")),
+    used=_BOTH,
+)
+ATTEMPTS: Final = Metric("Attempts", "the number of attempts of a run that ended")
+RECEIPT_TO_DONE: Final = Metric(
+    "ReceiptToDone",
+    "the time from an event's receipt until a run of it is done",
+    unit=Unit.SECONDS,
+)
+DEAD_AGAIN: Final = Metric("DeadAgain", "runs that died the third time or later", used=_ALARM)
+REPLAYED_DONE: Final = Metric("ReplayedDone", "replayed runs that are done or skipped")
+REPLAYED_DEAD: Final = Metric("ReplayedDead", "replayed runs that are dead again")
+EFFECTS_IN_DOUBT: Final = Metric(
+    "EffectsInDoubt",
+    "runs that were held because it is unknown whether an effect happened",
+    used=_BOTH,
+)
+DESTINATION_REFUSALS: Final = Metric(
+    "DestinationRefusals", "runs that died of a destination's 401, 403 or DNS error", used=_ALARM
+)
+FAILED_OPEN: Final = Metric(
+    "FailedOpen", "checks of a breaker or limiter that the ledger did not answer", used=_ALARM
+)
+
+# Reconciler: counts of a pass, then gauges, one value in each pass.
+RECONCILER_PASSES: Final = Metric("ReconcilerPasses", "passes", used=_ALARM)
+RECONCILER_INCOMPLETE: Final = Metric(
+    "ReconcilerIncomplete", "passes that ran out of time", used=_ALARM
+)
+RECONCILER_FAILED: Final = Metric("ReconcilerFailed", "calls that failed in a pass", used=_ALARM)
+RECONCILER_FOUND: Final = Metric(
+    "ReconcilerFound",
+    "runs that were lost on their way: sent for the first time or again, or listed",
+    used=_BOTH,
+)
+RUNS_LOST: Final = Metric("RunsLost", "runs that are dead after six sends", used=_ALARM)
+RUNS_EXPIRED: Final = Metric("RunsExpired", "runs that waited past their event's end", used=_ALARM)
+RUNS_NEAR_EXPIRY: Final = Metric(
+    "RunsNearExpiry", "waiting runs whose event ends within 7 days, once a day each", used=_ALARM
+)
+OLDEST_DUE: Final = Metric(
+    "OldestDue", "how late the most overdue run is", unit=Unit.SECONDS, used=_BOTH
+)
+CIRCUIT_OPEN: Final = Metric(
+    "CircuitOpen", "1 in a pass that finds the circuit open", (("destination",),)
+)
+LIMITER_QUEUE: Final = Metric(
+    "LimiterQueue",
+    "the wait at a destination's rate limit, in a pass that finds one",
+    (("destination",),),
+    unit=Unit.SECONDS,
+)
+
+# Replay.
+REPLAYED_RUNS: Final = Metric("ReplayedRuns", "runs that replays sent: the dead letters out")
+REPLAY_INTERRUPTED: Final = Metric(
+    "ReplayInterrupted", "replays that the ledger or a queue ended early", used=_ALARM
+)
+
+# Metric filters on the API's access log.
+THROTTLED: Final = Metric("Throttled", "requests that API Gateway answered with 429", used=_BOTH)
+THROTTLED_BY_ROUTE: Final = Metric("ThrottledByRoute", "the same, by route", (("route",),))
+
+CATALOGUE: Final[Mapping[str, Metric]] = {
+    value.name: value for value in tuple(globals().values()) if isinstance(value, Metric)
+}
+
+# Metrics that AWS writes at no cost, by namespace.
+OF_AWS: Final[Mapping[str, tuple[str, ...]]] = {
+    "AWS/ApiGateway": ("Count", "4xx", "5xx", "Latency"),
+    "AWS/Lambda": ("Errors", "Throttles", "Duration", "Invocations", "ConcurrentExecutions"),
+    "AWS/SQS": (
+        "ApproximateAgeOfOldestMessage",
+        "ApproximateNumberOfMessagesVisible",
+        "NumberOfMessagesSent",
+    ),
+    "AWS/DynamoDB": ("ConsumedReadCapacityUnits", "ConsumedWriteCapacityUnits"),
+    "AWS/Logs": ("IncomingBytes",),
+}

@@ -1,0 +1,124 @@
+"""Metrics as lines of the log: few lines, no value lost, no dimension mixed up."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from webhook_inbox.adapters.aws.embedded_metrics import VALUES, MetricLines
+from webhook_inbox.domain.metrics import Metric, Unit
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+PLAIN = Metric("Plain", "of a test")
+TIME = Metric("Time", "of a test", unit=Unit.MILLISECONDS)
+BY_SOURCE = Metric("BySource", "of a test", (("source",),))
+BY_BOTH = Metric("ByBoth", "of a test", (("outcome",), ("handler", "outcome")))
+
+
+class Written:
+    """The lines, and the points that CloudWatch makes of them."""
+
+    def __init__(self) -> None:
+        self.lines: list[dict[str, Any]] = []
+        self.metrics = MetricLines("Test", write=lambda text: self.lines.append(json.loads(text)))
+
+    def points(self) -> list[tuple[str, dict[str, str], list[float]]]:
+        self.metrics.flush(NOW)
+        return [
+            (metric["Name"], {name: line[name] for name in names}, line[metric["Name"]])
+            for line in self.lines
+            for directive in line["_aws"]["CloudWatchMetrics"]
+            for metric in directive["Metrics"]
+            for names in directive["Dimensions"]
+        ]
+
+
+@pytest.fixture
+def written() -> Written:
+    return Written()
+
+
+def test_a_line_has_the_form_of_the_specification(written: Written) -> None:
+    written.metrics.add(TIME, 12.5)
+    written.metrics.add(BY_SOURCE, source="github")
+
+    written.metrics.flush(NOW)
+
+    assert written.lines == [
+        {
+            "_aws": {
+                "Timestamp": 1767225600000,
+                "CloudWatchMetrics": [
+                    {
+                        "Namespace": "Test",
+                        "Dimensions": [[]],
+                        "Metrics": [{"Name": "Time", "Unit": "Milliseconds"}],
+                    },
+                    {
+                        "Namespace": "Test",
+                        "Dimensions": [["source"]],
+                        "Metrics": [{"Name": "BySource", "Unit": "Count"}],
+                    },
+                ],
+            },
+            "source": "github",
+            "Time": [12.5],
+            "BySource": [1],
+        }
+    ]
+
+
+def test_an_invocation_without_values_writes_nothing(written: Written) -> None:
+    written.metrics.flush(NOW)
+
+    assert written.lines == []
+
+
+def test_values_of_one_metric_are_one_list(written: Written) -> None:
+    for value in (1, 2, 3):
+        written.metrics.add(TIME, value)
+
+    assert written.points() == [("Time", {}, [1, 2, 3])]
+
+
+def test_one_value_counts_under_each_set_of_dimensions(written: Written) -> None:
+    written.metrics.add(BY_BOTH, handler="a", outcome="done")
+
+    assert written.points() == [
+        ("ByBoth", {"outcome": "done"}, [1]),
+        ("ByBoth", {"handler": "a", "outcome": "done"}, [1]),
+    ]
+    assert len(written.lines) == 1
+
+
+def test_a_dimension_with_two_values_takes_two_lines(written: Written) -> None:
+    written.metrics.add(BY_SOURCE, source="a")
+    written.metrics.add(BY_SOURCE, source="b")
+    written.metrics.add(BY_BOTH, handler="h", outcome="done")
+    written.metrics.add(PLAIN)
+
+    points = written.points()
+
+    assert len(written.lines) == 2
+    assert ("BySource", {"source": "a"}, [1]) in points
+    assert ("BySource", {"source": "b"}, [1]) in points
+    assert len(points) == 5
+
+
+def test_more_values_than_a_line_may_have_are_all_written(written: Written) -> None:
+    for value in range(VALUES + 1):
+        written.metrics.add(TIME, value)
+
+    points = written.points()
+
+    assert [len(values) for _, _, values in points] == [VALUES, 1]
+    assert [value for _, _, values in points for value in values] == list(range(VALUES + 1))
+
+
+def test_a_value_is_written_once(written: Written) -> None:
+    written.metrics.add(PLAIN)
+    written.metrics.flush(NOW)
+    written.metrics.flush(NOW)
+
+    assert len(written.lines) == 1

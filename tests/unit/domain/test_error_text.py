@@ -1,0 +1,75 @@
+"""The texts of errors: described for the ledger, and normalised for grouping."""
+
+from time import perf_counter
+
+import pytest
+
+from webhook_inbox.domain.error_text import describe, error_class, normalised
+from webhook_inbox.domain.errors import Permanent, Transient
+
+
+class OrderGone(Permanent):
+    """A handler's own error, derived from one of the library's."""
+
+
+class Unprintable(Exception):
+    """An error whose text cannot be printed."""
+
+    def __str__(self) -> str:
+        """Fails."""
+        raise RuntimeError("no text")
+
+
+@pytest.mark.parametrize(
+    ("error", "text", "name"),
+    [
+        (KeyError("sku"), "KeyError: 'sku'", "KeyError"),
+        (TimeoutError(), "TimeoutError", "TimeoutError"),
+        (Transient("the CRM is down"), "the CRM is down", "Transient"),
+        (OrderGone("order 12"), "OrderGone: order 12", "OrderGone"),
+        (Permanent(""), "Permanent", "Permanent"),
+        (Unprintable(), "Unprintable: (its text cannot be printed)", "Unprintable"),
+    ],
+)
+def test_an_error_is_described_by_its_class_and_text(
+    error: Exception, text: str, name: str
+) -> None:
+    assert (describe(error), error_class(error)) == (text, name)
+
+
+def test_no_error_has_no_class_and_a_long_name_is_cut() -> None:
+    assert error_class(None) == ""
+    assert len(error_class(type("Long" * 100, (Exception,), {})())) == 100
+
+
+@pytest.mark.parametrize(
+    ("text", "group"),
+    [
+        ("exhausted: KeyError: 'sku-12'", "KeyError: <text>"),
+        ("permanent: no order", "no order"),
+        ('crm: POST /orders/981 answered 503: {"id": 4}',
+         "crm: POST /orders/<number> answered 503: {<text>: <number>}"),
+        ("HTTP 404, status=422, [502] in 12.5 s", "HTTP 404, status=422, [502] in <number> s"),
+        ("order evt_1Q2w3e4R and ORD-2024-0001", "order <id> and <id>"),
+        ("01ARZ3NDEKTSV4RRFFQ69G5FAV is gone", "<id> is gone"),
+        ("run 7f9c24e8-3b12-4fef-91e0-6a5b2d7c9e10", "run <uuid>"),
+        ("since 2026-01-02T03:04:05.123Z, 2026-01-02 and 03:04:05",
+         "since <time>, <time> and <time>"),
+        ("<Order object at 0x7f12ab>: 9f86d081884c7d659a2f", "<Order object at <hex>>: <hex>"),
+        ("can't read the user's name", "can't read the user's name"),
+        ("deadbeef decade python3 base64", "deadbeef decade python3 base64"),
+        ("1 validation error\n  Field\trequired ", "<number> validation error Field required"),
+    ],
+)  # fmt: skip
+def test_the_variable_parts_of_a_text_are_replaced_by_their_kind(text: str, group: str) -> None:
+    assert normalised(text) == group
+    assert normalised(group) == group
+
+
+@pytest.mark.parametrize(
+    "unit", ["a", "'", "a-", "0", "a_", "1,", "a1", "-", "ab12cd34", "aaaaaaaaaaaaaaa-", "1:1:"]
+)
+def test_a_hostile_text_is_normalised_in_bounded_time(unit: str) -> None:
+    began = perf_counter()
+    normalised(unit * 100_000)
+    assert perf_counter() - began < 0.5

@@ -1,0 +1,113 @@
+"""The form in which an alarm is declared: data, of which `alarms.py` makes resources."""
+
+import re
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from webhook_inbox.domain.metrics import Metric
+
+# An expression of more series needs a second alarm:
+# https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_limits.html
+SERIES_LIMIT: Final = 10
+MINUTE: Final = 60
+HOUR: Final = 3_600
+RUNBOOK: Final = "docs/runbook.md"
+
+
+class Severity(StrEnum):
+    """The topic that an alarm notifies."""
+
+    NOTIFY = "notify"  # read it in working hours: nothing is lost until then
+    PAGE = "page"  # wake the on-call engineer: deliveries are lost, or work has stopped
+
+
+class MissingData(StrEnum):
+    """CloudWatch's treatment of a period without a value."""
+
+    QUIET = "notBreaching"  # a count of 0 is not written
+    FIRES = "breaching"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """One metric with its dimensions and its statistic, such as Sum, Maximum or p99."""
+
+    namespace: str
+    name: str
+    statistic: str = "Sum"
+    dimensions: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlarmDeclaration:
+    """One alarm.
+
+    Attributes:
+        id: its name in the stack; a suffix after a dash is a handler's or a group's.
+        severity: the topic that it notifies.
+        series: the metrics m1, m2, … of its expression; the one metric without an expression.
+        expression: metric math, "" for the metric itself.
+        period: seconds.
+        threshold: it is breached by a value of at least this, or with `at_most` of at most this.
+        periods: the periods that are evaluated.
+        datapoints: how many of them must breach the threshold, 0 for all.
+        missing: the treatment of a period without a value.
+        text: the condition and its effect; a command in it begins with `webhookctl`.
+        first: the first command, without `webhookctl`.
+        consequence: it notifies through the composite alarm, and not during an outage.
+    """
+
+    id: str
+    severity: Severity
+    series: tuple[Series, ...]
+    expression: str = ""
+    period: int = 5 * MINUTE
+    threshold: float = 1
+    at_most: bool = False
+    periods: int = 1
+    datapoints: int = 0
+    missing: MissingData = MissingData.QUIET
+    text: str
+    first: str
+    consequence: bool = False
+
+    @property
+    def anchor(self) -> str:
+        """The anchor of its page in the runbook: DlqDepth-2 has `dlq-depth`."""
+        return anchor(self.id)
+
+    def description(self, stack: str) -> str:
+        """Returns the text of its notifications, with commands for a stack."""
+        return describe(self.text, first=self.first, severity=self.severity, id=self.id).replace(
+            "`webhookctl ", f"`webhookctl --stack {stack} "
+        )
+
+
+def describe(text: str, *, first: str, severity: Severity, id: str) -> str:  # noqa: A002 - its name
+    """Returns an alarm's text: the condition, the first command, severity and runbook page."""
+    return (
+        f"{text} First: `webhookctl {first}`. Severity: {severity}. Runbook: {RUNBOOK}#{anchor(id)}"
+    )
+
+
+def anchor(alarm_id: str) -> str:
+    """Returns the anchor of an alarm's page in the runbook: `RunsLost` has `runs-lost`."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "-", alarm_id.partition("-")[0]).lower()
+
+
+def of_inbox(namespace: str, metric: Metric, statistic: str = "Sum", **dimensions: str) -> Series:
+    """Returns the series of a metric that the functions write.
+
+    CloudWatch identifies a metric by its name and all its dimensions, so these are checked against
+    the catalogue.
+    """
+    if tuple(dimensions) not in metric.dimensions:
+        raise ValueError(f"{metric.name} has the dimensions {metric.dimensions}: {dimensions}")
+    return Series(namespace=namespace, name=metric.name, statistic=statistic, dimensions=dimensions)
+
+
+def of_all(function: str, number: int) -> str:
+    """Returns the expression of `function` over m1 to the given number, "" for one."""
+    names = ", ".join(f"m{place}" for place in range(1, number + 1))
+    return f"{function}([{names}])" if number > 1 else ""
