@@ -13,10 +13,13 @@ from webhookctl.commands import (
     destinations,
     dev,
     export,
+    failures,
     handlers,
     hold,
     inbox,
     init,
+    listen,
+    payload_search,
     preflight,
     rejected,
     replay,
@@ -25,6 +28,7 @@ from webhookctl.commands import (
     skip,
     smoke,
     sources,
+    tail,
     verify,
 )
 from webhookctl.display.output import Output
@@ -58,8 +62,12 @@ app.command("dev")(dev.dev)
 app.command("smoke")(smoke.smoke)
 app.add_typer(secrets.app, name="secrets")
 app.command("send")(send.send)
+inbox.app.command("tail")(tail.tail)
+inbox.app.command("errors")(failures.errors)
+inbox.app.command("search")(payload_search.search)
 inbox.app.command("export")(export.export)
 app.add_typer(inbox.app, name="inbox")
+app.command("listen")(listen.listen)
 app.add_typer(rejected.app, name="rejected")
 app.command("replay")(replay.replay)
 app.command("skip")(skip.skip)

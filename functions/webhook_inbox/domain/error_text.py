@@ -1,0 +1,87 @@
+"""Texts of errors: for the ledger, and normalised, so that equal failures can be grouped.
+
+A failure's group is `Run.error_class`, `Run.error_line` and `normalised(Run.last_error)`.
+"""
+
+import re
+from traceback import walk_tb
+from typing import Final
+
+from webhook_inbox.domain.errors import InboxError
+
+# The package of the handlers, and the bytes that are kept of a path and line in it.
+HANDLERS: Final = "handlers"
+LINE_LIMIT: Final = 200
+CLASS_LIMIT: Final = 100
+# Longer texts are cut before they are normalised: a stored error has at most 1 KB.
+READ_LIMIT: Final = 2_000
+
+# How a run ended, before the error that ended it; its failed attempts have the error alone.
+_ENDING: Final = re.compile(r"\A(?:permanent|exhausted): ")
+_SPACE: Final = re.compile(r"\s+")
+_VARIABLE: Final = re.compile(
+    r"""
+      (?P<kept>(?:\b(?:answered|status|HTTP|code)[ :=]{1,2}|[(\[])[1-5][0-9]{2}\b)
+    | (?P<text>"[^"]*"|(?<![^\W_])'[^']*'|`[^`]*`)
+    | (?P<uuid>\b[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}\b)
+    | (?P<time>\b[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)?
+        (?:Z|[+-][0-9]{2}:?[0-9]{2})?)?(?![0-9])
+        |\b[0-9]{1,2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]+)?(?![0-9]))
+    | (?P<hex>\b0x[0-9a-f]+\b|\b(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{8,}\b)
+    | (?P<id>\b[a-z]{1,16}[_-](?=[a-z_-]{0,60}[0-9])[a-z0-9_-]+\b
+        |\b(?=[a-z]{0,60}[0-9])[a-z0-9]{16,}\b)
+    | (?P<number>(?<![^\W_])[+-]?[0-9]+(?:[.,][0-9]+)*)
+    """,
+    re.ASCII | re.IGNORECASE | re.VERBOSE,
+)
+
+
+def describe(error: BaseException) -> str:
+    """Returns an error's text, "Class: message"; the library's own classes are left out."""
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - printing a handler's exception may fail
+        text = "(its text cannot be printed)"
+    own = isinstance(error, InboxError) and type(error).__module__.startswith("webhook_inbox.")
+    return text if own and text else f"{type(error).__name__}: {text}".removesuffix(": ")
+
+
+def error_class(error: BaseException | None) -> str:
+    """Returns the name of an error's class, at most 100 characters; "" for none."""
+    return "" if error is None else type(error).__name__[:CLASS_LIMIT]
+
+
+def error_line(error: BaseException | None) -> str:
+    """Returns the handler's file and line that raised an error, such as `handlers/orders.py:12`.
+
+    The innermost frame of the package `handlers` counts; frames of libraries below it do not. ""
+    where there is none; at most 200 bytes.
+    """
+    frames = walk_tb(error.__traceback__ if error else None)
+    found = ""
+    for frame, line in frames:
+        module = str(frame.f_globals.get("__name__", "")).split(".")
+        if module[0] == HANDLERS:
+            # A path ends with the parts of the module; others may be called handlers too.
+            *parts, file = frame.f_code.co_filename.replace("\\", "/").split("/")
+            above = len(module) - (file != "__init__.py")
+            found = f"{'/'.join([*parts[len(parts) - above :], file])}:{line}"
+    kept = found.encode(errors="replace")[-LINE_LIMIT:]
+    return kept.decode(errors="ignore")
+
+
+def normalised(text: str) -> str:
+    """Returns the text of an error with its variable parts replaced by their kind.
+
+    Quoted strings, UUIDs, times, hex digits, ids and numbers become `<text>`, `<uuid>`, `<time>`,
+    `<hex>`, `<id>` and `<number>`; HTTP statuses are kept. White space becomes one space.
+
+        exhausted: KeyError: 'sku-12'      →  KeyError: <text>
+        POST /orders/981 answered 503      →  POST /orders/<number> answered 503
+    """
+    plain = _ENDING.sub("", text[:READ_LIMIT])
+    return _SPACE.sub(" ", _VARIABLE.sub(_kind, plain)).strip()
+
+
+def _kind(found: re.Match[str]) -> str:
+    return found[0] if found.lastgroup == "kept" else f"<{found.lastgroup}>"
