@@ -54,6 +54,8 @@ class Settlement:
         waits_for: see `Run.waits_for`.
         reservations: see `Run.reservations`.
         error_line: see `Run.error_line`.
+        skip_reason: see `Run.skip_reason`.
+        attempt_limit: see `Run.attempt_limit`.
     """
 
     status: Status
@@ -68,6 +70,8 @@ class Settlement:
     waits_for: str = ""
     reservations: Mapping[str, int] = field(default_factory=dict)
     error_line: str = ""
+    skip_reason: str = ""
+    attempt_limit: int = 0
 
 
 def settle(table: Table, run: Run, settlement: Settlement, *, sent_at: datetime) -> Run:
@@ -178,15 +182,15 @@ def with_lost(run: Run, *, before: int, noticed_at: datetime) -> tuple[Attempt, 
 def _change(run: Run, settlement: Settlement, sent_at: datetime) -> Change:
     now = settlement.now
     values: dict[str, Any] = {"status": str(settlement.status), "last_at": to_ms(now)}
-    remove = ["claimed_until", "parked", "resends", "error_line"]
+    remove = ["claimed_until", "parked", "resends", "error_line", "skip_reason", "attempt_limit"]
     if run.progress:
         values["progress"] = dict(run.progress)
     if run.place:
         values["place"] = run.place
     if settlement.error:
         values["last_error"] = cut(settlement.error)
-    if settlement.error_line:
-        values["error_line"] = settlement.error_line
+    told = ("error_line", "skip_reason", "attempt_limit")
+    values |= {name: value for name in told if (value := getattr(settlement, name))}
     if settlement.spent:
         values["attempts"] = _entries(run, settlement)
     if not settlement.unknown:

@@ -18,6 +18,7 @@ from webhook_inbox.ledger.lease import NotClaimable, Refusal
 from webhook_inbox.ledger.schema import RUN_LIFE
 from webhook_inbox.ledger.settle import Settlement, cut, give_up, settle
 from webhook_inbox.processor.retry_policy import (
+    attempts_allowed,
     backoff_delay,
     delay_asked,
     describe,
@@ -165,7 +166,9 @@ class Settler:
         if planned.wait is WaitStrategy.PARKED:
             leased = leased.in_line(now)
         settlement = Settlement(Status.FAILED, outcome, now, reason, due, planned.wait)
-        run = self._settle(leased, replace(settlement, error_line=error_line(error)))
+        limit = attempts_allowed(error) or 0
+        settlement = replace(settlement, error_line=error_line(error), attempt_limit=limit)
+        run = self._settle(leased, settlement)
         keeps = leased.policy.wait(run, planned)
         result = leased.result(RunOutcome.FAILED, reason, error, keeps_message=keeps)
         return replace(result, due=run.next_attempt_at)
@@ -186,7 +189,8 @@ class Settler:
             leased.ended(now)
             return leased.result(RunOutcome.DONE)
         reason = self._secrets.redact(describe(skipped))
-        self._settle(leased, Settlement(Status.SKIPPED, "skipped", now, reason))
+        why = skipped.reason
+        self._settle(leased, Settlement(Status.SKIPPED, "skipped", now, reason, skip_reason=why))
         leased.ended(now)
         return leased.result(RunOutcome.SKIPPED, reason)
 
