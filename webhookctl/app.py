@@ -17,11 +17,14 @@ from webhookctl.commands import (
     dlq,
     doctor,
     export,
+    failures,
     handlers,
     hold,
     inbox,
     init,
+    listen,
     mcp,
+    payload_search,
     preflight,
     rejected,
     replay,
@@ -31,6 +34,7 @@ from webhookctl.commands import (
     skip,
     smoke,
     sources,
+    tail,
     verify,
 )
 from webhookctl.display.output import Output
@@ -67,8 +71,12 @@ secrets.app.command("revoke")(rotation.revoke)
 secrets.app.command("status")(rotation.status)
 app.add_typer(secrets.app, name="secrets")
 app.command("send")(send.send)
+inbox.app.command("tail")(tail.tail)
+inbox.app.command("errors")(failures.errors)
+inbox.app.command("search")(payload_search.search)
 inbox.app.command("export")(export.export)
 app.add_typer(inbox.app, name="inbox")
+app.command("listen")(listen.listen)
 app.add_typer(rejected.app, name="rejected")
 app.command("replay")(replay.replay)
 app.command("skip")(skip.skip)

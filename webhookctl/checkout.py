@@ -14,7 +14,7 @@ from webhook_inbox.configuration.compile import compile_manifest
 from webhook_inbox.configuration.inbox_toml import Configuration
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
 from webhook_inbox.domain.similar_names import did_you_mean
-from webhookctl.errors import CommandError
+from webhookctl.errors import CommandError, UnknownName
 from webhookctl.repository import own_directories, owned
 from webhookctl.target import Target
 
@@ -83,7 +83,7 @@ def known_manifest(target: Target) -> Manifest:
 
 
 def require_known(target: Target, *, source: str | None, handler: str | None) -> None:
-    """Raises CommandError for a name that is not deployed.
+    """Raises UnknownName for a name that is not deployed.
 
     Call it only after a search without results: a source or handler that was removed from the
     configuration may still have events.
@@ -91,10 +91,10 @@ def require_known(target: Target, *, source: str | None, handler: str | None) ->
     manifest = known_manifest(target)
     sources = dict.fromkeys((*target.urls, *manifest.sources))
     if source is not None and source not in sources:
-        raise CommandError(unknown("source", source, sources))
+        raise UnknownName(unknown("source", source, sources))
     # The outputs list the sources; only the manifest has the handlers.
     if handler is not None and manifest.handlers and handler not in manifest.handlers:
-        raise CommandError(unknown("handler", handler, manifest.handlers))
+        raise UnknownName(unknown("handler", handler, manifest.handlers))
 
 
 def unknown(kind: str, name: str, known: Iterable[str], *, where: str = "") -> str:

@@ -14,6 +14,14 @@ from webhookctl.display.untrusted import printable
 class CommandError(Exception):
     """The command cannot continue; the text is one line that names the remedy."""
 
+    exit_status = 1
+
+
+class UnknownName(CommandError):
+    """An argument names a source or a handler that does not exist: a usage error."""
+
+    exit_status = 2
+
 
 LOG_IN: Final = (
     "log in again (`aws login`, or `aws sso login` for a profile of IAM Identity Center), or choose"

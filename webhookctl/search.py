@@ -114,11 +114,11 @@ def _candidates(ledger: Ledger, table: Table, wanted: Wanted, now: datetime) -> 
     if wanted.status in ATTENDED:
         return _open(ledger, wanted)
     high = wanted.until or now
-    received = _received(table, wanted.since or high - WINDOW, high)
+    arrived = received(table, wanted.since or high - WINDOW, high)
     if wanted.status is not EventStatus.PROCESSING:
-        return received
+        return arrived
     # The due index lists later attempts of any age, but no first attempts.
-    return merge(received, _open(ledger, wanted), key=_newest)
+    return merge(arrived, _open(ledger, wanted), key=_newest)
 
 
 def _once(found: Iterator[Received]) -> Iterator[Received]:
@@ -198,17 +198,23 @@ def _remains(table: Table, known: Received, now: datetime) -> Overview | None:
     return Overview(event, runs)
 
 
-def _received(table: Table, low: datetime, high: datetime) -> Iterator[Received]:
-    """Yields the events received in [low, high], newest first.
+def received(
+    table: Table, low: datetime, high: datetime, *, newest_first: bool = True
+) -> Iterator[Received]:
+    """Yields the events received in [low, high], newest first or oldest first.
 
     Reads page by page, since an hour may have a million events.
     """
-    for _, buckets in groupby(received_buckets(low, high), key=lambda b: b.partition("#")[0]):
-        shards = [_shard(table, bucket, low, high) for bucket in buckets]
-        yield from merge(*shards, key=_newest)
+    buckets = received_buckets(low, high, newest_first=newest_first)
+    order = _newest if newest_first else _oldest
+    for _, hour in groupby(buckets, key=lambda b: b.partition("#")[0]):
+        shards = [_shard(table, each, low, high, newest_first=newest_first) for each in hour]
+        yield from merge(*shards, key=order)
 
 
-def _shard(table: Table, bucket: str, low: datetime, high: datetime) -> Iterator[Received]:
+def _shard(
+    table: Table, bucket: str, low: datetime, high: datetime, *, newest_first: bool
+) -> Iterator[Received]:
     start: Mapping[str, Any] | None = None
     while True:
         page = table.query_index(
@@ -216,7 +222,7 @@ def _shard(table: Table, bucket: str, low: datetime, high: datetime) -> Iterator
             bucket,
             low=to_ms(low),
             high=to_ms(high),
-            newest_first=True,
+            newest_first=newest_first,
             limit=PAGE,
             start=start,
         )
@@ -226,6 +232,10 @@ def _shard(table: Table, bucket: str, low: datetime, high: datetime) -> Iterator
         start = page.next
         if start is None:
             return
+
+
+def _oldest(found: Received) -> float:
+    return found.received_at.timestamp()
 
 
 def _newest(found: Received) -> float:

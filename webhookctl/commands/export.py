@@ -1,25 +1,33 @@
-"""`inbox export`: writes a stored event as a test."""
+"""`inbox export`: writes a stored event as a test, as a curl command, or as one JSON object."""
 
+import json
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from webhook_inbox.domain.model import Overview, Run, Status
 from webhookctl.commands.inbox import the_one
+from webhookctl.display.event import body_object, event_object
+from webhookctl.display.generated_curl import curl, sent_headers
 from webhookctl.display.generated_test import INLINE, GeneratedTest, generate, is_inline
 from webhookctl.display.output import counted
+from webhookctl.display.untrusted import quoted
 from webhookctl.errors import CommandError
 from webhookctl.invocation import EventId, Handler, Invocation, Source, takes_options
+from webhookctl.local.http.server import DEFAULT_PORT
 
 FAILED = frozenset({Status.FAILED, Status.DEAD_LETTER})
+PERSONAL = "The body may contain personal data: read it before you commit or share"
 
 
 class Form(StrEnum):
     """The form of an exported event."""
 
-    PYTEST = "pytest"
+    TEST = "test"
+    CURL = "curl"
+    JSON = "json"
 
 
 @takes_options
@@ -27,19 +35,41 @@ def export(
     call: Invocation,
     *,
     event_id: EventId,
-    form: Annotated[  # noqa: ARG001 - the only one
-        Form, typer.Option("--as", help="The form of the export.")
-    ] = Form.PYTEST,
+    form: Annotated[
+        Form, typer.Option("--as", help="A test, a curl command, or one JSON object.")
+    ] = Form.TEST,
     source: Source = None,
     handler: Handler = None,
+    url: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Where curl posts; by default the inbox on this machine."),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write to this new file.")
     ] = None,
 ) -> None:
-    """Write an event as a test that fails as its handler did.
+    """Write an event as a test that fails as its handler did, as a curl command, or as JSON.
 
-    The test needs the project's functions/. It contains the body, and no signature or secret.
+    The test needs the project's functions/. No form contains a signature or secret.
     """
+    if handler is not None and form is not Form.TEST:
+        raise typer.BadParameter(f"--handler chooses what a test reproduces, not --as {form}")
+    if url is not None and form is not Form.CURL:
+        raise typer.BadParameter(f"--url is where curl posts, and not of --as {form}")
+    if form is Form.TEST:
+        _export_test(call, event_id, source, handler, output)
+        return
+    overview = the_one(call, event_id, source, body=True)
+    if form is Form.CURL:
+        _export_curl(call, overview, url or _local_url(call, overview.event.source), output)
+    else:
+        _export_json(call, overview, output)
+    call.output.note(f"{PERSONAL} it.")
+
+
+def _export_test(
+    call: Invocation, event_id: str, source: str | None, handler: str | None, output: Path | None
+) -> None:
     if output is not None and output.suffix != ".py":
         raise typer.BadParameter(
             f"--output {output} is no Python file: give it as in test_event.py"
@@ -47,13 +77,55 @@ def export(
     overview = the_one(call, event_id, source, body=True)
     test = generate(overview, _chosen(overview, handler), output)
     if output is not None:
-        _write(test, output)
+        files = {output: test.text.encode()}
+        _write(files if test.body_file is None else {**files, test.body_file: test.body})
     elif not is_inline(overview.event.body):
         raise CommandError(
             f"the body has {len(overview.event.body):,} bytes, and a test contains up to"
             f" {INLINE:,}: use --output FILE, which writes the body to a file beside the test"
         )
     _report(call, overview, test, output)
+
+
+def _export_curl(call: Invocation, overview: Overview, url: str, output: Path | None) -> None:
+    event = overview.event
+    command = curl(event, url)
+    if output is not None:
+        _write({output: f"#!/bin/sh\n{command}\n".encode()})
+    if call.as_json:
+        about = {"source": event.source, "event_id": event.event_id, "url": url}
+        call.output.json({**about, **({"file": str(output)} if output else {"command": command})})
+    else:
+        call.output.lines(f"{output}: a curl command" if output else command)
+    named = ("--source", event.source, "--type", event.type, "--id", event.event_id)
+    words = map(quoted, ("webhookctl", "--local", "send", "body", *named))
+    call.output.note(
+        "It has no signature, since none is stored, so an inbox rejects it. To send the event"
+        " signed with the local secret, write the field `body` of --as json to the file `body`,"
+        f" and run `{' '.join(words)}` in the repository."
+    )
+
+
+def _export_json(call: Invocation, overview: Overview, output: Path | None) -> None:
+    data: dict[str, Any] = event_object(overview, now=call.clock.now())
+    headers = sent_headers(overview.event.headers)
+    data |= {"headers": headers, **body_object(overview.event.body)}
+    if output is None:
+        call.output.json(data)
+        return
+    _write({output: f"{json.dumps(data, indent=2)}\n".encode()})
+    if call.as_json:
+        event = overview.event
+        about = {"source": event.source, "event_id": event.event_id}
+        call.output.json({**about, "file": str(output)})
+    else:
+        call.output.line(f"{output}: the event as JSON")
+
+
+def _local_url(call: Invocation, source: str) -> str:
+    if call.target.local and source in call.target.urls:
+        return call.target.urls[source]
+    return f"http://localhost:{DEFAULT_PORT}/webhooks/{source}"
 
 
 def _chosen(overview: Overview, handler: str | None) -> list[Run]:
@@ -67,10 +139,7 @@ def _chosen(overview: Overview, handler: str | None) -> list[Run]:
     return chosen
 
 
-def _write(test: GeneratedTest, output: Path) -> None:
-    files = {output: test.text.encode()}
-    if test.body_file is not None:
-        files[test.body_file] = test.body
+def _write(files: dict[Path, bytes]) -> None:
     for file in files:
         if file.exists():
             raise CommandError(f"{file} exists: choose another --output, or remove it")
@@ -90,6 +159,4 @@ def _report(call: Invocation, overview: Overview, test: GeneratedTest, output: P
         call.output.line(f"{output}: {counted(len(test.handlers), 'test')}")
         if test.body_file is not None:
             call.output.line(f"{test.body_file}: the body, {len(test.body):,} bytes")
-    call.output.note(
-        "The body may contain personal data: read it before you commit or share the test."
-    )
+    call.output.note(f"{PERSONAL} the test.")

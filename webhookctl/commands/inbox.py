@@ -9,7 +9,9 @@ import typer
 
 from webhook_inbox.domain.manifest import matches
 from webhook_inbox.domain.model import EventStatus, Overview, Run, StoredEvent
+from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.ingest.ignored import find_ignored
+from webhook_inbox.ledger.pauses import RESUMPTION, control_key
 from webhook_inbox.ledger.schema import conflict_key, dedupe_key
 from webhook_inbox.queue.line import TURN, Line
 from webhookctl.checkout import known_manifest, known_source, require_known
@@ -18,7 +20,7 @@ from webhookctl.display.event import advice, body_object, event_object, run_note
 from webhookctl.display.inspection import Inspection, print_event
 from webhookctl.display.suggestions import Command
 from webhookctl.display.table import ELLIPSIS, Column, Fit
-from webhookctl.display.times import iso, moment
+from webhookctl.display.times import iso, moment, spelled
 from webhookctl.errors import CommandError
 from webhookctl.invocation import (
     Body,
@@ -141,7 +143,8 @@ def inspect_event(
     """Show an event's status, reasons and next action, then its attempts and effects."""
     now, target, output = call.clock.now(), call.target, call.output
     overview = the_one(call, event_id, source, body=body)
-    overview = replace(overview, runs=[_in_line(target, run, now) for run in overview.runs])
+    runs = (_resumed(target, run) for run in overview.runs)
+    overview = replace(overview, runs=[_in_line(target, run, now) for run in runs])
     event = overview.event
     handlers = {} if overview.status in SETTLED else known_manifest(target).handlers
     limits = {name: spec.max_attempts for name, spec in handlers.items()}
@@ -218,6 +221,17 @@ def _in_line(target: Target, run: Run, now: datetime) -> Run:
         return run
     place = f"it is number {line.index(run.event_id) + 1} of {len(line)} in the line"
     return replace(run, last_error=f"{place} of {run.ordering_key}; the first is {line[0]}")
+
+
+def _resumed(target: Target, run: Run) -> Run:
+    """Returns a run that waits for a resumption which has happened, with that as its reason."""
+    if run.waits_for != RESUMPTION:
+        return run
+    row = target.table.get(control_key(run.handler))
+    if row is None or row["paused"]:
+        return run
+    why = f"{run.handler} was resumed by {row['by']} at {spelled(from_ms(row['changed_at']))}"
+    return replace(run, waits_for="its turn after the pause", last_error=why)
 
 
 def the_one(call: Invocation, event_id: str, source: str | None, *, body: bool) -> Overview:

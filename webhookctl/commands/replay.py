@@ -40,6 +40,8 @@ COLUMNS: Final = (
 MEANINGS: Final = {
     ReplayOutcome.REPLAYED: "sent again",
     ReplayOutcome.WOULD_REPLAY: "would be sent again",
+    ReplayOutcome.ADDED: "created and sent: the event was stored without this run",
+    ReplayOutcome.WOULD_ADD: "would be created and sent: the event was stored without this run",
     ReplayOutcome.UNSENT: "reset, not sent: the queue failed; the reconciler sends them",
     ReplayOutcome.FINISHED: "unchanged: finished (use --force with EVENT_ID and --handler)",
     ReplayOutcome.IN_USE: "unchanged: in progress",
@@ -47,7 +49,13 @@ MEANINGS: Final = {
     ReplayOutcome.EXPIRED: "unchanged: the event has expired; ask the provider to send it again",
     ReplayOutcome.MISSING: "not found: no event with this id",
 }
-SENT: Final = (ReplayOutcome.REPLAYED, ReplayOutcome.WOULD_REPLAY, ReplayOutcome.UNSENT)
+SENT: Final = (
+    ReplayOutcome.REPLAYED,
+    ReplayOutcome.WOULD_REPLAY,
+    ReplayOutcome.ADDED,
+    ReplayOutcome.WOULD_ADD,
+    ReplayOutcome.UNSENT,
+)
 
 Payload = dict[str, Any]
 

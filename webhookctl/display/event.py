@@ -18,7 +18,7 @@ from webhookctl.display.runs import (
 from webhookctl.display.suggestions import PLAIN, Program
 from webhookctl.display.times import iso, relative
 from webhookctl.explain.effects import effects_of
-from webhookctl.explain.next_action import Steps, next_steps
+from webhookctl.explain.next_action import Steps, next_steps, without_runs
 from webhookctl.explain.reason import error_of, line_of, reason_of
 
 Limits = Mapping[str, int]
@@ -37,6 +37,7 @@ def event_object(
         "type": event.type,
         "agent": event.agent or None,
         **({"identical_to": event.identical_to} if event.identical_to else {}),
+        **({"dropped": event.dropped} if event.dropped else {}),
         "received_at": iso(event.received_at),
         "status": str(overview.status),
         "fingerprint": event.fingerprint,
@@ -65,6 +66,8 @@ def body_object(body: bytes) -> dict[str, str]:
 
 def run_notes(overview: Overview, *, now: datetime) -> tuple[str, ...]:
     """Returns a line for each run that is not done: its next attempt, and why it waits or ended."""
+    if why := without_runs(overview):
+        return (why,)
     notes = (_note(overview, run, now) for run in overview.runs if run.status is not Status.DONE)
     return tuple(filter(None, notes))
 
@@ -74,11 +77,20 @@ def _note(overview: Overview, run: Run, now: datetime) -> str:
     # The table has the event's status already.
     status = "" if str(run.status) == str(overview.status) else str(run.status)
     due = run.next_attempt_at if run.status in WAITING else None
-    again = f"attempt {run.attempt_count + 1} {relative(due, now)}" if due else ""
+    again = f"attempt {run.attempt_count + 1} {relative(due, now)}" if due else _at_work(run, now)
     line = line_of(run)
     why = " ".join(filter(None, (reason_of(run), line and f"({line})")))
     told = ": ".join(filter(None, (", ".join(filter(None, (status, again))), why)))
     return f"{run.handler}: {told}" if told else ""
+
+
+def _at_work(run: Run, now: datetime) -> str:
+    """Returns `attempt 2, ends in 40 s at the latest` for a run in progress, "" for any other."""
+    if run.status is not Status.PROCESSING or run.claimed_until is None:
+        return ""
+    if run.claimed_until <= now:
+        return f"attempt {run.attempt_count}, lease expired {relative(run.claimed_until, now)}"
+    return f"attempt {run.attempt_count}, ends {relative(run.claimed_until, now)} at the latest"
 
 
 def names_of(overview: Overview) -> list[str]:
@@ -111,6 +123,8 @@ def _special(run: Run) -> dict[str, Any]:
         **({"error_line": line} if (line := line_of(run)) else {}),
         **({"items": _items(run)} if run.progress else {}),
         **({"waits_for": run.waits_for} if run.waits_for else {}),
+        **({"skip_reason": run.skip_reason} if run.skip_reason else {}),
+        **({"added": True} if run.added else {}),
         **({"held": hold_object(run)} if run.status is Status.HELD else {}),
         **({"approvals": approvals(run)} if run.approvals else {}),
     }

@@ -6,6 +6,7 @@ and its time. `explain.effects` adds the state of the run's effects.
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import takewhile
 from typing import Final
 
 from webhook_inbox.domain.manifest import SPLIT
@@ -56,8 +57,9 @@ def next_steps(
     if status is EventStatus.DONE:
         return ("Nothing to do: every run is done.",)
     if not overview.runs:
-        none = f"no handler wanted the type {event.type!r} when the event arrived."
-        return (f"Nothing to do: {none}",)
+        options = ("--source", event.source, "--handler", "NAME")
+        added = program.command("replay", *options, argument=event.event_id)
+        return (f"Nothing to do: {without_runs(overview)}. To add a handler's run:", added)
     limits = max_attempts or {}
     deciding = [run for run in overview.runs if str(run.status) == str(status)]
     return tuple(
@@ -119,7 +121,24 @@ def _steps(
             skipped = run.status is Status.SKIPPED and run.last_error
             why = f" ({_short(run.last_error)})" if skipped else ""
             steps = (f"Nothing to do: {run.handler} is {run.status}{why}.",)
+            if skipped:
+                steps = (*steps, "To run it all the same:", _forced(run, program))
     return steps
+
+
+def without_runs(overview: Overview) -> str:
+    """Returns why an event has no runs; "" if it has any."""
+    event = overview.event
+    if overview.runs or event.runs:
+        return ""
+    if event.dropped:
+        return f"dropped: its body was received before as {event.identical_to}"
+    return f"no handler wanted the type {event.type!r} when the event arrived"
+
+
+def _forced(run: Run, program: Program) -> Command:
+    options = (*_named(run), "--force", "--reason", "TEXT")
+    return program.command("replay", *options, argument=run.event_id)
 
 
 def _accepted(overview: Overview, now: datetime, program: Program) -> Steps:
@@ -219,7 +238,13 @@ def _failed(run: Run, now: datetime, limit: int | None, program: Program) -> Ste
 
 
 def _left(run: Run, limit: int) -> str:
-    return f"{max(limit - run.attempts_in_round, 0)} of {limit} left"
+    left, of = limit - run.attempts_in_round, limit
+    if run.attempt_limit:
+        # The error allows fewer; they count consecutive failures with the same reason.
+        same = takewhile(lambda attempt: attempt.error == run.last_error, reversed(run.attempts))
+        fewer = run.attempt_limit - sum(1 for _ in same)
+        left, of = min((left, of), (fewer, run.attempt_limit))
+    return f"{max(left, 0)} of {of} left"
 
 
 def _deferred(run: Run, now: datetime, program: Program) -> Steps:

@@ -19,9 +19,10 @@ from webhook_inbox.destinations.rate_limiter import (
     microseconds,
     moment,
 )
-from webhook_inbox.domain.errors import InboxError, Skipped, Transient, Unavailable
-from webhook_inbox.domain.internal_errors import Postponed
+from webhook_inbox.domain.errors import InboxError, Transient, Unavailable
+from webhook_inbox.domain.internal_errors import Postponed, SkippedBecause
 from webhook_inbox.domain.manifest import DestinationSpec
+from webhook_inbox.domain.model import SkipReason
 from webhook_inbox.domain.ports import Clock, Randomness, Table
 from webhook_inbox.domain.timestamps import to_ms
 
@@ -182,7 +183,7 @@ class Gate:
             waits_for = WAITS_FOR + spec.name
             return Postponed(due, why, waits_for=waits_for, reservations=reservations)
         if on_limit == "drop":
-            return Skipped(why)
+            return SkippedBecause(SkipReason.LIMIT, why)
         return Transient(why, retry_after=due - now, refused=True)
 
     def _look(

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
-from webhook_inbox.domain.errors import Skipped
+from webhook_inbox.domain.internal_errors import SkippedBecause
+from webhook_inbox.domain.model import SkipReason
 
 CHAIN: Final = "x-agent-call-chain"
 DEPTH: Final = "x-agent-call-depth"
@@ -65,9 +66,10 @@ class CallChain:
         """
         if handler in self.agents:
             chain = " → ".join((*self.agents, handler))
-            raise Skipped(f"agent loop: {chain[-512:]}")
+            raise SkippedBecause(SkipReason.LOOP, f"agent loop: {chain[-512:]}")
         if self.depth > DEPTH_LIMIT:
-            raise Skipped(f"agent call depth {self.depth} exceeds the limit of {DEPTH_LIMIT}")
+            text = f"agent call depth {self.depth} exceeds the limit of {DEPTH_LIMIT}"
+            raise SkippedBecause(SkipReason.LOOP, text)
 
     def onward(self, handler: str, *, source: str, event_id: str) -> dict[str, str]:
         """Returns the headers of a call that a handler makes for this event."""

@@ -93,6 +93,9 @@ class Permanent(InboxError):
 class Skipped(InboxError):
     """The handler has nothing to do: the run is finished as skipped."""
 
+    # See `internal_errors`.
+    reason = "handler"
+
 
 class Held(InboxError):
     """The run waits for a person's decision; no attempt is counted.

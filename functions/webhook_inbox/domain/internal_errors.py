@@ -6,7 +6,8 @@ Handlers catch and raise the base classes; the details are no part of their sign
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from webhook_inbox.domain.errors import Deferred, Held, Transient
+from webhook_inbox.domain.errors import Deferred, Held, Skipped, Transient
+from webhook_inbox.domain.model import SkipReason
 
 
 class ApprovalRequired(Held):
@@ -52,6 +53,14 @@ class Postponed(Deferred):
         super().__init__(until, message)
         self.parked, self.waits_for = parked, waits_for
         self.reservations = dict(reservations or {})
+
+
+class SkippedBecause(Skipped):
+    """A skip whose reason is known, besides its text."""
+
+    def __init__(self, reason: SkipReason, message: str) -> None:
+        super().__init__(message)
+        self.reason = str(reason)
 
 
 class TransientOfCall(Transient):

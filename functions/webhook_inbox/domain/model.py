@@ -36,6 +36,25 @@ class EventStatus(StrEnum):
     SKIPPED = "skipped"  # every run was skipped, or no handler wants this type
 
 
+class SkipReason(StrEnum):
+    """Why a run was skipped; the run's error says it in words."""
+
+    HANDLER = "handler"  # the handler raised Skipped
+    DENIED = "denied"  # a policy or a person denied it
+    STALE = "stale"  # order "latest": a newer version of the object was begun
+    APPLIED = "applied"  # order "sequence": the number was applied before
+    LIMIT = "limit"  # a destination was over its rate, with on_limit = "drop"
+    GONE = "gone"  # the object no longer exists at the provider
+    LOOP = "loop"  # a chain of calls between agents returned, or is too long
+    OPERATOR = "operator"  # a person closed it while it was dead
+
+
+class DropReason(StrEnum):
+    """Why an event was stored without runs although a handler wants its type."""
+
+    IDENTICAL_BODY = "identical-body"  # the source's identical_body = "drop"
+
+
 SETTLED: Final = frozenset({Status.DONE, Status.SKIPPED})
 
 
@@ -77,6 +96,7 @@ class StoredEvent:
     `agent` is the authenticated sender, "" if the source has only one. `ordering_keys` has the
     ordering key of each serial run, by handler. `identical_to` is the id of the first event with
     this signed content, "" if this is the first; the runs of a `held` event begin held.
+    `dropped` is the `DropReason` of an event without runs, "" for none.
     """
 
     source: str
@@ -96,6 +116,7 @@ class StoredEvent:
     ordering_keys: Mapping[str, str] = field(default_factory=dict)
     identical_to: str = ""
     held: bool = False
+    dropped: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +155,9 @@ class Run:
             where no line of a handler raised it.
         key_version: how often an operator chose new keys for its effects and jobs.
         error_class: the name of the class of `last_error`, "" where no exception was raised.
+        attempt_limit: the attempts that its last error allows, 0 where its handler's limit holds.
+        skip_reason: the `SkipReason` of a skipped run.
+        added: whether a replay created it, since its event was stored without it.
         resumed_at: when a person, the resumption of its handler, or its turn last resumed it.
     """
 
@@ -176,6 +200,9 @@ class Run:
     claims: int = 0
     key_version: int = 0
     deaths: int = 0
+    attempt_limit: int = 0
+    skip_reason: str = ""
+    added: bool = False
     expires_at: datetime | None = None
     in_due_index: bool = False
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.manifest import Manifest, matches
-from webhook_inbox.domain.model import Run, Status
+from webhook_inbox.domain.model import Run, SkipReason, Status
 from webhook_inbox.domain.ports import Change, Clock, Randomness, Table
 from webhook_inbox.domain.timestamps import EPOCH, from_ms, to_ms
 from webhook_inbox.handlers.effects import manual_commit
@@ -211,6 +211,7 @@ class Approvals:
         change = Change(
             set={
                 "status": str(Status.SKIPPED),
+                "skip_reason": str(SkipReason.DENIED),
                 "last_error": cut(f"denied by {by}: {reason}"),
                 "last_at": to_ms(now),
                 "done_at": to_ms(now),

@@ -4,7 +4,9 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, Final
 
-from webhook_inbox.domain.errors import Skipped, Transient
+from webhook_inbox.domain.errors import Transient
+from webhook_inbox.domain.internal_errors import SkippedBecause
+from webhook_inbox.domain.model import SkipReason
 from webhook_inbox.handlers.event import Event
 from webhook_inbox.handlers.ordering.position import ordering_key_at, version_at
 
@@ -44,7 +46,7 @@ def current(
     name = ordering_key_at(body, key, ASKER)
     state = fetch(name)
     if state is None:
-        raise Skipped(f"{name} no longer exists")
+        raise SkippedBecause(SkipReason.GONE, f"{name} no longer exists")
     if version and fetched:
         sent = version_at(body, version, ASKER)
         found = version_at(state, fetched, ASKER)

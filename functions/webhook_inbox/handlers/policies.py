@@ -9,8 +9,9 @@ from hashlib import sha256
 from inspect import isawaitable
 from typing import Any, Final
 
-from webhook_inbox.domain.errors import Permanent, Skipped
-from webhook_inbox.domain.internal_errors import ApprovalRequired
+from webhook_inbox.domain.errors import Permanent
+from webhook_inbox.domain.internal_errors import ApprovalRequired, SkippedBecause
+from webhook_inbox.domain.model import SkipReason
 
 SUBJECT: Final = "policy"
 
@@ -50,7 +51,7 @@ def enforce(verdict: Any, approvals: Mapping[str, Mapping[str, Any]]) -> None:
         case None:
             return
         case Deny(reason):
-            raise Skipped(f"denied: {reason}")
+            raise SkippedBecause(SkipReason.DENIED, f"denied: {reason}")
         case Hold(reason, shows):
             require_approval(SUBJECT, reason, shows=shows, approvals=approvals)
         case _:

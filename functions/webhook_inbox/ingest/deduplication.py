@@ -4,7 +4,7 @@
                 │           │ exists
                 │           ├─ same fingerprint: duplicate; runs without a row are sent, or held
                 │           └─ other fingerprint: conflict (G7)
-                └─ known content: linked to its first event and held, run or dropped
+                └─ known content: linked to its first event and held, run or stored without runs
 
 The guard recognises signed content under a fresh id (G6). Where a provider signs neither id nor
 time, a signature is valid forever: anyone who saw one delivery can send it again with another id,
@@ -24,7 +24,7 @@ from typing import Any, Final
 from webhook_inbox.domain.conditions import Condition, Equals, every
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.manifest import DROP, HOLD, Manifest
-from webhook_inbox.domain.model import StoredEvent
+from webhook_inbox.domain.model import DropReason, StoredEvent
 from webhook_inbox.domain.ports import Blobs, Item, Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms, to_seconds
 from webhook_inbox.ingest.receipt import IngestOutcome
@@ -101,7 +101,7 @@ class IdempotentReceiver:
         known = self._store(admitted)
         if known is None:
             runs = self._begin(admitted, admitted.runs)
-            outcome = IngestOutcome.HELD if admitted.held else IngestOutcome.ACCEPTED
+            outcome = _outcome_of_new(admitted)
             return Recorded(outcome, runs)
         if known["fingerprint"] != event.fingerprint:
             self._store_conflict(event, known)
@@ -184,8 +184,11 @@ class IdempotentReceiver:
         """
         rule = self._manifest.sources[event.source].identical_body
         # No provider sends the same signed content in other bytes: it is a changed copy.
-        if rule == DROP or content != event.fingerprint:
+        if content != event.fingerprint:
             return None
+        if rule == DROP:
+            dropped = str(DropReason.IDENTICAL_BODY)
+            return replace(event, identical_to=first, runs=(), ordering_keys={}, dropped=dropped)
         held = rule == HOLD and bool(event.runs)
         return replace(event, identical_to=first, held=held)
 
@@ -261,6 +264,12 @@ class IdempotentReceiver:
             **packed.attributes,
         }
         self._table.put(row)
+
+
+def _outcome_of_new(event: StoredEvent) -> IngestOutcome:
+    if event.dropped:
+        return IngestOutcome.REPLAYED
+    return IngestOutcome.HELD if event.held else IngestOutcome.ACCEPTED
 
 
 def _first_message(event: StoredEvent, handler: str) -> RunMessage:

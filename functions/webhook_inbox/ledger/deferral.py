@@ -15,6 +15,7 @@ from webhook_inbox.domain.ports import Change, Item, Message, Table
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger.deadlines import overdue_at
 from webhook_inbox.ledger.lease import NotClaimable, claimable, refusal, require_decision
+from webhook_inbox.ledger.pauses import RESUMPTION
 from webhook_inbox.ledger.schema import (
     RUN_LIFE,
     WAKE,
@@ -129,6 +130,8 @@ def resume(
         ConditionFailed: the run was changed since it was read.
         Unavailable: the table failed; the change may have been made.
     """
+    # The last error of a run that waited for a resumption is the pause, which is over.
+    ended = ("last_error",) if run.waits_for == RESUMPTION else ()
     change = Change(
         set={
             "status": str(Status.PENDING),
@@ -136,6 +139,6 @@ def resume(
             **due_entry(key_of_run(run), overdue_at(now)),
             **(values or {}),
         },
-        remove=("parked", "next_attempt_at", "lease_id", "waits_for"),
+        remove=("parked", "next_attempt_at", "lease_id", "waits_for", *ended),
     )
     transition(table, key_of_run(run), change, when=unchanged)

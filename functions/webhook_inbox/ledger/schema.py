@@ -319,6 +319,8 @@ def event_to(event: StoredEvent) -> Item:
         item["identical_to"] = event.identical_to
     if event.held:
         item["held"] = True
+    if event.dropped:
+        item["dropped"] = event.dropped
     return item
 
 
@@ -342,6 +344,7 @@ def event_from(item: Item, body: bytes) -> StoredEvent:
         ordering_keys=item.get("ordering_keys", {}),
         identical_to=item.get("identical_to", ""),
         held=item.get("held", False),
+        dropped=item.get("dropped", ""),
     )
 
 

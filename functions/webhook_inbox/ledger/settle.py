@@ -55,6 +55,8 @@ class Settlement:
         reservations: see `Run.reservations`.
         error_line: see `Run.error_line`.
         error_class: see `Run.error_class`.
+        skip_reason: see `Run.skip_reason`.
+        attempt_limit: see `Run.attempt_limit`.
     """
 
     status: Status
@@ -70,6 +72,8 @@ class Settlement:
     reservations: Mapping[str, int] = field(default_factory=dict)
     error_line: str = ""
     error_class: str = ""
+    skip_reason: str = ""
+    attempt_limit: int = 0
 
 
 def settle(table: Table, run: Run, settlement: Settlement, *, sent_at: datetime) -> Run:
@@ -183,18 +187,21 @@ def with_lost(run: Run, *, before: int, noticed_at: datetime) -> tuple[Attempt, 
     return (*run.attempts, *lost)
 
 
+# Attributes of the end of one attempt; each settlement replaces them.
+_TOLD: Final = ("error_line", "error_class", "skip_reason", "attempt_limit")
+
+
 def _change(run: Run, settlement: Settlement, sent_at: datetime) -> Change:
     now = settlement.now
     values: dict[str, Any] = {"status": str(settlement.status), "last_at": to_ms(now)}
-    remove = ["claimed_until", "parked", "resends", "error_line", "error_class"]
+    remove = ["claimed_until", "parked", "resends", *_TOLD]
     if run.progress:
         values["progress"] = dict(run.progress)
     if run.place:
         values["place"] = run.place
     if settlement.error:
         values["last_error"] = cut(settlement.error)
-    cause = {"error_line": settlement.error_line, "error_class": settlement.error_class}
-    values |= {name: text for name, text in cause.items() if text}
+    values |= {name: value for name in _TOLD if (value := getattr(settlement, name))}
     if settlement.spent:
         values["attempts"] = _entries(run, settlement)
     if not settlement.unknown:

@@ -22,12 +22,12 @@ from webhook_inbox.domain.errors import (
     Deferred,
     InboxError,
     Permanent,
-    Skipped,
     Transient,
     Unavailable,
 )
+from webhook_inbox.domain.internal_errors import SkippedBecause
 from webhook_inbox.domain.manifest import HandlerSpec, Manifest
-from webhook_inbox.domain.model import SETTLED, Run, Status, StoredEvent, WaitStrategy
+from webhook_inbox.domain.model import SETTLED, Run, SkipReason, Status, StoredEvent, WaitStrategy
 from webhook_inbox.domain.ports import Blobs, Clock, Item, Table
 from webhook_inbox.ledger import payloads
 from webhook_inbox.ledger.deferral import Deferral
@@ -203,7 +203,8 @@ class Admission:
     ) -> AdmissionDecision:
         due = max(admission.due or now, now + SHORTEST_WAIT)
         if admission.on_limit == "drop" and self._never_leased(decision.event, spec):
-            return replace(decision, instead=Skipped(f"dropped: {admission.why}"))
+            dropped = SkippedBecause(SkipReason.LIMIT, f"dropped: {admission.why}")
+            return replace(decision, instead=dropped)
         if admission.on_limit in {"drop", "error"}:
             error = Transient(admission.why, refused=True, retry_after=due - now)
             return replace(decision, instead=error)

@@ -17,12 +17,18 @@ def is_exhausted(spec: HandlerSpec, run: Run, error: BaseException, reason: str)
     """
     if run.attempts_in_round >= spec.max_attempts:
         return True
-    fewer = getattr(error, "max_attempts", None) if isinstance(error, Transient) else None
-    if not isinstance(fewer, int):
+    fewer = attempts_allowed(error)
+    if fewer is None:
         return False
     earlier = run.attempts[len(run.attempts) - run.attempts_in_round + 1 :]
     same = takewhile(lambda attempt: attempt.error == reason, reversed(earlier))
     return 1 + sum(1 for _ in same) >= fewer
+
+
+def attempts_allowed(error: BaseException) -> int | None:
+    """Returns the attempts that an error allows below its handler's limit, None for no limit."""
+    fewer = getattr(error, "max_attempts", None) if isinstance(error, Transient) else None
+    return fewer if isinstance(fewer, int) else None
 
 
 def last_words(run: Run) -> str:

@@ -19,6 +19,7 @@ from webhook_inbox.ledger.lease import NotClaimable, Refusal
 from webhook_inbox.ledger.schema import RUN_LIFE
 from webhook_inbox.ledger.settle import Settlement, cut, give_up, settle
 from webhook_inbox.processor.retry_policy import (
+    attempts_allowed,
     backoff_delay,
     delay_asked,
     is_exhausted,
@@ -171,6 +172,8 @@ class Settler:
         if planned.wait is WaitStrategy.PARKED:
             leased = leased.in_line(now)
         settlement = Settlement(Status.FAILED, outcome, now, reason, due, planned.wait)
+        limit = attempts_allowed(error) or 0
+        settlement = replace(settlement, attempt_limit=limit)
         run = self._settle(leased, _caused(settlement, error))
         keeps = leased.policy.wait(run, planned)
         result = leased.result(RunOutcome.FAILED, reason, error, keeps_message=keeps)
@@ -192,7 +195,8 @@ class Settler:
             leased.ended(now)
             return leased.result(RunOutcome.DONE)
         reason = self._secrets.redact(describe(skipped))
-        self._settle(leased, Settlement(Status.SKIPPED, "skipped", now, reason))
+        why = skipped.reason
+        self._settle(leased, Settlement(Status.SKIPPED, "skipped", now, reason, skip_reason=why))
         leased.ended(now)
         return leased.result(RunOutcome.SKIPPED, reason)
 

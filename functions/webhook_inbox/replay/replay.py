@@ -64,6 +64,8 @@ class ReplayOutcome(StrEnum):
 
     REPLAYED = "replayed"  # reset and sent
     WOULD_REPLAY = "would_replay"  # the same, in a dry run
+    ADDED = "added"  # created and sent: its event was stored without it
+    WOULD_ADD = "would_add"  # the same, in a dry run
     UNSENT = "unsent"  # reset; the queue failed, and the reconciler sends it
     FINISHED = "finished"  # done or skipped, and not forced
     IN_USE = "in_use"  # a worker holds its lease
@@ -232,7 +234,8 @@ class Replay:
         if obstacle is not None:
             report.add(obstacle, run)
         elif page.request.dry_run:
-            report.add(ReplayOutcome.WOULD_REPLAY, run)
+            new = run.added and not run.generation
+            report.add(ReplayOutcome.WOULD_ADD if new else ReplayOutcome.WOULD_REPLAY, run)
         else:
             page.batch.append(run)
             if len(page.batch) >= _batch_size(page.request.rate_per_second):
@@ -254,8 +257,9 @@ class Replay:
                     again.append(run)
                 case RunMessage():
                     unsent = result not in sent
-                    outcome = ReplayOutcome.UNSENT if unsent else ReplayOutcome.REPLAYED
-                    page.report.add(outcome, run)
+                    new = run.added and not run.generation
+                    outcome = ReplayOutcome.ADDED if new else ReplayOutcome.REPLAYED
+                    page.report.add(ReplayOutcome.UNSENT if unsent else outcome, run)
                 case _:
                     page.report.add(result, run)
         error = next((each for each in results if isinstance(each, Unavailable)), None)
@@ -324,6 +328,7 @@ class Replay:
                 "status": str(Status.PENDING),
                 "generation": run.generation + 1,
                 "attempts_in_round": 0,
+                **({"added": True} if run.added else {}),
                 "last_at": to_ms(now),
                 "replays": [*map(dict, run.replays), entry][-REPLAYS_KEPT:],
                 **({"key_version": run.key_version + 1} if request.new_keys else {}),
@@ -337,6 +342,8 @@ class Replay:
                 "parked",
                 "resends",
                 "done_at",
+                "skip_reason",
+                "attempt_limit",
                 "held",
                 "waits_for",
                 "blocking",

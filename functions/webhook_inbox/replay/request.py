@@ -22,6 +22,7 @@ from webhook_inbox.ledger.schema import (
     held_run,
     run_from,
 )
+from webhook_inbox.replay.added import added_run
 
 NOT_OURS: Final = "cursor: this function did not return it for such a request"
 # The events whose rows are read at the same time.
@@ -213,7 +214,8 @@ class Search:
         for number, (source, event_id, handler) in enumerate(cursor.again, start=1):
             rest = Cursor(cursor.after, cursor.again[number:])
             event = self._ledger.overview(source, event_id, now=self._clock.now())
-            runs = {run.handler: run for run in (_runs(event) if event else ())}
+            found = self._runs_named(event, request) if event else ()
+            runs = {run.handler: run for run in found}
             run = runs.get(handler)
             # The caller can have written the cursor: it selects only what the request selects.
             fits = run is not None and _fits(run, request)
@@ -233,12 +235,19 @@ class Search:
             for number, events in zip(numbers, read, strict=True):
                 if not events:
                     yield Candidate(None, fits=False, cursor=Cursor(NamedPlace(number + 1)))
-                runs = [run for event in events for run in _runs(event)]
+                runs = [run for event in events for run in self._runs_named(event, request)]
                 # The runs of an event have a stable order, so the last one read is a position.
                 places = [NamedPlace(number, run.source, run.handler) for run in runs]
                 begin = places.index(after) + 1 if after in places else 0
                 for run, place in list(zip(runs, places, strict=True))[begin:]:
                     yield Candidate(run, _fits(run, request), Cursor(place))
+
+    def _runs_named(self, overview: Overview, request: ReplayRequest) -> Iterator[Run]:
+        """Yields an event's runs, and the run of a named handler that the event lacks."""
+        yield from _runs(overview)
+        added = added_run(overview, request.handler, self._manifest)
+        if added is not None:
+            yield added
 
     def _events(self, request: ReplayRequest, event_id: str) -> list[Overview]:
         sources = [request.source] if request.source else self._manifest.sources

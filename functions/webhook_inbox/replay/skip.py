@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Final
 
 from webhook_inbox.domain.errors import ConditionFailed
-from webhook_inbox.domain.model import Run, Status
+from webhook_inbox.domain.model import Run, SkipReason, Status
 from webhook_inbox.domain.ports import Change, Randomness, Table
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger import audit
@@ -38,6 +38,7 @@ def skip(
     change = Change(
         set={
             "status": str(Status.SKIPPED),
+            "skip_reason": str(SkipReason.OPERATOR),
             "last_error": cut(f"skipped by {by}: {reason}; last error: {run.last_error}"),
             "last_at": to_ms(now),
             "done_at": to_ms(now),

@@ -252,7 +252,11 @@ def test_a_source_may_drop_identical_bodies() -> None:
     send(world, "first")
     receipt = send(world, "second")
     assert (receipt.outcome, receipt.status) == (IngestOutcome.REPLAYED, 200)
-    assert world.event_row("second", "github") is None
+    world.run_until_quiet()
+    assert [event_id for _, event_id, _ in world.handled] == ["first"]
+    stored = world.overview("second", "github").event
+    assert (stored.dropped, stored.identical_to, stored.runs) == ("identical-body", "first", ())
+    assert send(world, "second").outcome is IngestOutcome.DUPLICATE
 
 
 def test_an_event_keeps_the_rule_that_it_was_accepted_with(world: World) -> None:

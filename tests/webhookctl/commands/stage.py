@@ -23,7 +23,7 @@ from webhook_inbox.adapters.memory import MemoryTable
 from webhook_inbox.domain.errors import InboxError
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
 from webhook_inbox.domain.model import Delivery, Run
-from webhook_inbox.domain.ports import Queue, Table
+from webhook_inbox.domain.ports import Clock, Queue, Table
 from webhook_inbox.domain.secrets import TOKEN_KEY
 from webhook_inbox.ledger.lease import Lease, claim
 from webhook_inbox.ledger.queries import Ledger
@@ -185,6 +185,7 @@ class Cli:
         self.deployed = True
         self.manifest: Manifest | None = MANIFEST
         self.program = PLAIN
+        self.clock: Clock = inbox.clock
         self.selected: list[Selection] = []
         self._capsys = capsys
         self._monkeypatch = monkeypatch
@@ -193,7 +194,7 @@ class Cli:
         stream = io.StringIO(stdin) if isinstance(stdin, str) else stdin
         self._monkeypatch.setattr("sys.stdin", stream)
         self._capsys.readouterr()
-        outside = Outside(self._connect, self.inbox.clock, program=self.program)
+        outside = Outside(self._connect, self.clock, program=self.program)
         with pytest.raises(SystemExit) as ended:
             main(arguments, world=outside)
         captured = self._capsys.readouterr()

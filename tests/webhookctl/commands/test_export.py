@@ -103,7 +103,7 @@ def test_the_test_fails_as_the_handler_did_and_passes_once_it_is_fixed(
     fail(inbox, TypeError("'int' object is not subscriptable"))
     file = project / "tests" / "test_refund.py"
 
-    shown = cli("inbox", "export", "evt-1", "--as", "pytest", "--output", str(file))
+    shown = cli("inbox", "export", "evt-1", "--as", "test", "--output", str(file))
 
     assert (shown.code, shown.out) == (0, f"{file}: 1 test\n")
     assert "may contain personal data" in shown.err
@@ -236,7 +236,7 @@ def test_the_handlers_that_failed_are_chosen(cli: Cli, inbox: Inbox) -> None:
         (["evt-1"], "no run has failed (acme.notify is done): choose one with --handler"),
         (["evt-1", "--handler", "x"], "no run of x (acme.notify is done)"),
         (["evt-2"], "no event evt-2 of acme, github, stripe: check the id"),
-        (["evt-1", "--as", "unittest"], "pytest"),
+        (["evt-1", "--as", "unittest"], "curl"),
     ],
 )
 def test_what_cannot_be_exported(cli: Cli, inbox: Inbox, arguments: list[str], words: str) -> None:
@@ -270,3 +270,93 @@ def test_a_test_is_a_python_file(cli: Cli, inbox: Inbox, tmp_path: Path) -> None
     assert shown.code == 2
     assert "is no Python file" in shown.err
     assert not file.exists()
+
+
+HEADERS = {
+    "content-type": "application/json",
+    "x-shop-domain": "it's $(touch /tmp/hacked) `id` \\ %s",
+    "x-empty": "",
+    "x-acme-signature": "c2VjcmV0",
+    "authorization": "Bearer word",
+}
+
+
+def keep(inbox: Inbox, headers: dict[str, str]) -> None:
+    """Replaces the stored headers of evt-1."""
+    row = next(row for row in inbox.table.query("event#acme#evt-1") if row["sk"] == "event")
+    inbox.table.put({**row, "headers": headers})
+
+
+def sent(command: str, tmp_path: Path) -> tuple[list[str], bytes]:
+    """Runs a command in /bin/sh with a curl that keeps what it gets; returns arguments, body."""
+    fake = tmp_path / "curl"
+    fake.write_text(
+        f"#!{sys.executable}\nimport json, sys\n"
+        f"json.dump(sys.argv[1:], open({str(tmp_path / 'arguments')!r}, 'w'))\n"
+        f"open({str(tmp_path / 'body')!r}, 'wb').write(sys.stdin.buffer.read())\n"
+    )
+    fake.chmod(0o755)
+    subprocess.run(["/bin/sh", "-c", command], env={"PATH": f"{tmp_path}:{os.defpath}"}, check=True)
+    arguments: list[str] = json.loads((tmp_path / "arguments").read_text())
+    return arguments, (tmp_path / "body").read_bytes()
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_curl_sends_every_body_byte_for_byte(
+    cli: Cli, inbox: Inbox, tmp_path: Path, name: str
+) -> None:
+    fail(inbox, Permanent("no"), BODIES[name])
+    shown = cli("inbox", "export", "evt-1", "--as", "curl", "--url", "http://x/y?a=b&c=$d")
+    assert shown.out.isascii()
+    arguments, body = sent(shown.out, tmp_path)
+    assert body == BODIES[name]
+    assert arguments[arguments.index("--url") + 1] == "http://x/y?a=b&c=$d"
+
+
+def test_curl_sends_the_stored_headers_and_no_secret(
+    cli: Cli, inbox: Inbox, tmp_path: Path
+) -> None:
+    fail(inbox, Permanent("no"))
+    keep(inbox, HEADERS)
+    shown = cli("inbox", "export", "evt-1", "--as", "curl")
+    arguments, _ = sent(shown.out, tmp_path)
+    assert [arguments[n + 1] for n, each in enumerate(arguments) if each == "--header"] == [
+        "content-type: application/json",
+        "x-shop-domain: it's $(touch /tmp/hacked) `id` \\ %s",
+        "x-empty;",
+    ]
+    assert arguments[arguments.index("--url") + 1] == "http://localhost:8787/webhooks/acme"
+    assert "c2VjcmV0" not in shown.out
+    assert "no signature" in shown.err
+    remedy = "`webhookctl --local send body --source acme --type refunded --id evt-1`"
+    assert remedy in shown.err
+
+
+def test_curl_in_a_file(cli: Cli, inbox: Inbox, tmp_path: Path) -> None:
+    fail(inbox, Permanent("no"))
+    file = tmp_path / "again.sh"
+    options = ("--as", "curl", "--output", str(file))
+    assert cli("inbox", "export", "evt-1", *options).out == f"{file}: a curl command\n"
+    assert sent(f". {file}", tmp_path)[1] == b'{"amount": 5}'
+    assert "exists" in cli("inbox", "export", "evt-1", *options).err
+
+
+@pytest.mark.parametrize("name", ["JSON", "binary"])
+def test_json_is_the_whole_event(cli: Cli, inbox: Inbox, tmp_path: Path, name: str) -> None:
+    fail(inbox, Permanent("no"), BODIES[name])
+    keep(inbox, HEADERS)
+    data = cli("inbox", "export", "evt-1", "--as", "json").data
+    body = data["body"].encode() if "body" in data else base64.b64decode(data["body_base64"])
+    assert body == BODIES[name]
+    assert list(data["headers"]) == ["content-type", "x-shop-domain", "x-empty"]
+    assert (data["event_id"], data["runs"][0]["status"]) == ("evt-1", "dead_letter")
+    file = tmp_path / "event.json"
+    cli("inbox", "export", "evt-1", "--as", "json", "--output", str(file))
+    assert json.loads(file.read_text()) == data
+
+
+@pytest.mark.parametrize(
+    "options", [("--as", "json", "--url", "http://x"), ("--as", "curl", "--handler", "acme.notify")]
+)
+def test_options_of_another_form_are_usage_errors(cli: Cli, options: tuple[str, ...]) -> None:
+    assert cli("inbox", "export", "evt-1", *options).code == 2

@@ -66,7 +66,7 @@ def test_what_is_paused_already_says_since_when_by_whom_and_why(cli: Cli, inbox:
 def test_a_handler_that_is_not_deployed_is_refused(cli: Cli, inbox: Inbox) -> None:
     shown = cli("handlers", "pause", "acme.fullfil", *WHY)
     assert (shown.code, shown.err) == (
-        1,
+        2,
         UNKNOWN,
     )
     assert inbox.table.get(control_key("acme.fullfil")) is None

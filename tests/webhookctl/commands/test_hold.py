@@ -86,7 +86,7 @@ def test_nothing_that_waits_is_said(cli: Cli) -> None:
 def test_an_unknown_source_is_told(cli: Cli) -> None:
     shown = cli("hold", "list", "--source", "acne")
     assert (shown.code, shown.err) == (
-        1,
+        2,
         'webhookctl: no source acne; known sources: acme, github, stripe; did you mean "acme"?\n',
     )
 

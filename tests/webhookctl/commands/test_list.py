@@ -218,7 +218,7 @@ def test_without_a_time_the_last_day_is_looked_at(cli: Cli, inbox: Inbox) -> Non
 
 def test_an_unknown_source_is_an_error_that_names_the_known_ones(cli: Cli) -> None:
     shown = cli("inbox", "list", "--source", "acne")
-    assert (shown.code, shown.out) == (1, "")
+    assert (shown.code, shown.out) == (2, "")
     assert (
         shown.err
         == 'webhookctl: no source acne; known sources: acme, github, stripe; did you mean "acme"?\n'
@@ -236,7 +236,7 @@ def test_a_source_that_left_the_configuration_is_listed_while_it_has_events(
 
 def test_an_unknown_handler_is_an_error_that_names_the_deployed_ones(cli: Cli) -> None:
     shown = cli("inbox", "list", "--handler", "acme.fulfill")
-    assert shown.code == 1
+    assert shown.code == 2
     names = ", ".join(MANIFEST.handlers)
     assert shown.err == (
         f"webhookctl: no handler acme.fulfill; known handlers: {names};"

@@ -158,7 +158,7 @@ def test_after_a_week_they_are_gone(cli: Cli, inbox: Inbox) -> None:
 
 def test_an_unknown_source_is_named(cli: Cli) -> None:
     shown = cli("rejected", "list", "--source", "acne")
-    assert shown.code == 1
+    assert shown.code == 2
     assert "no source acne; known sources: acme" in shown.err
 
 

@@ -201,7 +201,7 @@ def test_an_unknown_event_is_an_error(cli: Cli, dead: Inbox) -> None:
 
 def test_an_unknown_source_is_an_error_that_names_the_known_ones(cli: Cli, dead: Inbox) -> None:
     shown = cli("replay", "--source", "acne")
-    assert (shown.code, shown.out) == (1, "")
+    assert (shown.code, shown.out) == (2, "")
     assert (
         shown.err
         == 'webhookctl: no source acne; known sources: acme, github, stripe; did you mean "acme"?\n'
@@ -210,7 +210,7 @@ def test_an_unknown_source_is_an_error_that_names_the_known_ones(cli: Cli, dead:
 
 def test_so_is_an_unknown_handler_that_names_the_deployed_ones(cli: Cli, dead: Inbox) -> None:
     shown = cli("replay", "--handler", "acme.fulfill", "--yes")
-    assert (shown.code, shown.out) == (1, "")
+    assert (shown.code, shown.out) == (2, "")
     names = ", ".join(MANIFEST.handlers)
     assert f"webhookctl: no handler acme.fulfill; known handlers: {names}; " in shown.err
     assert shown.err.endswith('did you mean "acme.fulfil"?\n')

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from webhook_inbox.domain.model import Overview, Run, Status, StoredEvent
+from webhook_inbox.domain.model import Attempt, Overview, Run, Status, StoredEvent
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.handlers.approvals import ApprovalRequest
 from webhookctl.display.suggestions import PLAIN
@@ -57,6 +57,7 @@ def test_an_event_without_handlers_needs_nothing() -> None:
     said = next_action(overview(runs=()), now=NOW)
     assert (
         said == "Nothing to do: no handler wanted the type 'invoice.paid' when the event arrived."
+        " To add a handler's run: webhookctl replay evt_1 --source stripe --handler NAME"
     )
 
 
@@ -66,7 +67,10 @@ def test_a_done_event_needs_nothing() -> None:
 
 def test_a_skipped_event_says_why() -> None:
     said = next_action(overview(run(Status.SKIPPED, last_error="no longer wanted")), now=NOW)
-    assert said == "Nothing to do: stripe.fulfil is skipped (no longer wanted)."
+    assert said == (
+        "Nothing to do: stripe.fulfil is skipped (no longer wanted). To run it all the same:"
+        " webhookctl replay evt_1 --source stripe --handler stripe.fulfil --force --reason TEXT"
+    )
 
 
 def test_a_young_event_that_has_not_begun_is_waited_for() -> None:
@@ -518,10 +522,18 @@ def test_a_dead_run_says_what_to_mend_by_why_it_died(error: str, remedy: str) ->
     assert said.endswith(REPLAY)
 
 
+def test_the_attempts_left_are_those_that_the_error_allows() -> None:
+    attempts = tuple(Attempt(n, NOW, NOW, "failed", "no such host") for n in (1, 2))
+    options = {"attempts": attempts, "attempts_in_round": 2, "last_error": "no such host"}
+    assert "(1 of 3 left)" in words(
+        Status.FAILED, limit=8, attempt_limit=3, next_attempt_at=NOW, **options
+    )
+
+
 def test_a_long_error_of_many_lines_is_told_in_short() -> None:
     said = words(Status.SKIPPED, last_error="closed: one\n  two\n" + "x" * 900)
     assert "is skipped (closed: one two xxx" in said
-    assert said.endswith("x…).")
+    assert "x…). To run it" in said
     assert len(said) < 450
 
 

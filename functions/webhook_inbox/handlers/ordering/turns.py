@@ -7,8 +7,9 @@ from datetime import timedelta
 from typing import Any, Final
 
 from webhook_inbox.domain.errors import Deferred, Skipped, Unavailable
+from webhook_inbox.domain.internal_errors import SkippedBecause
 from webhook_inbox.domain.manifest import HandlerSpec
-from webhook_inbox.domain.model import Run
+from webhook_inbox.domain.model import Run, SkipReason
 from webhook_inbox.domain.ports import Clock, Table
 from webhook_inbox.handlers.ordering.declaration import LATEST, SEQUENCE, Backfill
 from webhook_inbox.handlers.ordering.gaps import Early, Entrant, Gaps, OutOfTurn
@@ -124,8 +125,9 @@ class Orders:
         older = bool(state.begun) and version.is_older(Version.read(state.begun))
         if older and not _forced(run):
             done = "applied" if state.begun == state.applied else "begun"
-            raise Skipped(
-                f"stale: version {version.text}, and {state.begun} was {done} by {state.begun_by}"
+            raise SkippedBecause(
+                SkipReason.STALE,
+                f"stale: version {version.text}, and {state.begun} was {done} by {state.begun_by}",
             )
         begun = {} if older else {"begun": version.text, "begun_by": run.event_id}
         held = self._ordering_keys.take(state, run, self._clock.now(), **begun)
@@ -157,7 +159,8 @@ class Orders:
             self._waiters.resume_those_with(state, run, applied + 1, entrant.lane)
         self._leave(state, run, number)
         by = f" by {state.applied_by}" if state.applied_by else ""
-        raise Skipped(f"already applied: number {number}, and the last is {applied}{by}")
+        text = f"already applied: number {number}, and the last is {applied}{by}"
+        raise SkippedBecause(SkipReason.APPLIED, text)
 
     def _end(self, turn: Turn, run: Run, lane: str) -> None:
         if not turn.applied:

@@ -1,0 +1,109 @@
+"""`inbox errors`: the failed runs, grouped by their cause."""
+
+import shlex
+from typing import Any
+
+import pytest
+
+from tests.webhookctl.commands.stage import Cli, Inbox
+from webhook_inbox.domain.errors import Permanent, Transient
+from webhookctl.explain import failures
+
+
+@pytest.fixture
+def inbox() -> Inbox:
+    return Inbox()
+
+
+def raises(inbox: Inbox, handler: str, *errors: BaseException) -> None:
+    inbox.script(handler, *errors)
+    for number, _ in enumerate(errors):
+        inbox.deliver(f"evt-{number}", type_="refunded")
+        inbox.work()
+        inbox.clock.advance(seconds=1)
+
+
+def groups(cli: Cli, *options: str) -> list[dict[str, Any]]:
+    return cli("inbox", "errors", "--json", *options).objects
+
+
+def test_failures_with_one_cause_are_one_group(cli: Cli, inbox: Inbox) -> None:
+    wrong = [Permanent(f"order ord_{number} of {number} has no address") for number in range(5)]
+    raises(inbox, "acme.notify", *wrong, Permanent("the ERP answered 422"), KeyError("id"))
+    [first, *others] = groups(cli)
+    assert (first["count"], first["dead"]) == (5, 5)
+    assert first["message"] == "order <id> of <number> has no address"
+    assert first["example"] == {"source": "acme", "event_id": "evt-4"}
+    assert first["first_at"] < first["last_at"]
+    kinds = {(each["error_class"], each["count"], each["dead"]) for each in others}
+    assert kinds == {(None, 1, 1), ("KeyError", 1, 0)}
+
+
+def test_the_commands_select_this_group_and_no_other(cli: Cli, inbox: Inbox) -> None:
+    wrong = [Permanent(f"order ord_{number} has no address") for number in range(5)]
+    raises(inbox, "acme.notify", *wrong, Permanent("order ord_9 has no name"))
+    for each in groups(cli):
+        assert cli(*shlex.split(each["inspect"])[1:]).code == 0
+        found = cli(*shlex.split(each["replay"])[1:], "--json", "--by", "me").data
+        assert (found["dry_run"], found["matched"]) == (True, each["dead"])
+
+
+def test_no_command_is_better_than_a_wrong_one(cli: Cli, inbox: Inbox) -> None:
+    wrong = [Permanent(f"failed {number}") for number in range(5)]
+    more = [Permanent(f"failed {number} times") for number in range(4)]
+    raises(inbox, "acme.notify", *wrong, *more)
+    assert [each["replay"] is None for each in groups(cli)] == [True, False]
+
+
+def test_the_window_is_part_of_the_command(cli: Cli, inbox: Inbox) -> None:
+    raises(inbox, "acme.notify", *[Permanent("no address")] * 5)
+    inbox.clock.advance(hours=2)
+    inbox.script("acme.notify", *[Permanent("no address")] * 4)
+    for number in range(4):
+        inbox.deliver(f"new-{number}", type_="refunded")
+    inbox.work()
+    [found] = groups(cli, "--since", "1h", "--source", "acme")
+    assert found["count"] == 4
+    assert cli(*shlex.split(found["replay"])[1:], "--json", "--by", "me").data["matched"] == 4
+    assert [each["count"] for each in groups(cli, "--until", "1h")] == [5]
+
+
+@pytest.mark.parametrize(
+    ("options", "count"),
+    [
+        (("--status", "failed"), 1),
+        (("--status", "dead_letter"), 2),
+        (("--handler", "acme.fulfil"), 0),
+        (("--type", "paid"), 0),
+        (("--source", "acme"), 3),
+    ],
+)
+def test_filters(cli: Cli, inbox: Inbox, options: tuple[str, ...], count: int) -> None:
+    raises(inbox, "acme.notify", Permanent("a"), Permanent("a"), Transient("503"))
+    assert sum(each["count"] for each in groups(cli, *options)) == count
+
+
+def test_its_memory_is_bounded(cli: Cli, inbox: Inbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(failures, "GROUPS", 2)
+    raises(inbox, "acme.notify", *(Permanent(word) for word in ("a", "b", "c", "d", "a")))
+    shown = cli("inbox", "errors", "--json")
+    assert [each["count"] for each in shown.objects] == [2, 1]
+    assert "5 runs in 2 groups. The other groups have 2 runs" in shown.err
+
+
+def test_what_people_read(cli: Cli, inbox: Inbox) -> None:
+    raises(inbox, "acme.notify", Permanent("no \u202e address"))
+    shown = cli("inbox", "errors")
+    assert shown.out == (
+        "1 x error (acme.notify)\n"
+        "message   no \\u202e address\n"
+        "seen      first 1 s ago, last 1 s ago; 1 dead\n"
+        "example   webhookctl inbox inspect evt-0 --source acme\n"
+        "replay    webhookctl replay evt-0 --source acme --handler acme.notify\n\n"
+    )
+
+
+def test_nothing_and_wrong_names(cli: Cli) -> None:
+    assert "No failing or dead runs found." in cli("inbox", "errors").err
+    assert "no handler acme.x" in cli("inbox", "errors", "--handler", "acme.x").err
+    assert cli("inbox", "errors", "--status", "done").code == 2

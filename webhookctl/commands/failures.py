@@ -1,0 +1,177 @@
+"""`inbox errors`: groups the failed runs by their cause."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+
+import typer
+
+from webhook_inbox.domain.manifest import matches
+from webhook_inbox.domain.model import Run, Status
+from webhook_inbox.ledger.queries import Ledger
+from webhook_inbox.ledger.schema import DEAD_FROM, RUN_LIFE, dead_due_at
+from webhookctl.checkout import require_known
+from webhookctl.display.output import counted
+from webhookctl.display.suggestions import Command
+from webhookctl.display.times import iso, moment, relative
+from webhookctl.explain.failures import FailureGroups, Failures
+from webhookctl.invocation import (
+    EventType,
+    Handler,
+    Invocation,
+    Limit,
+    Since,
+    Source,
+    Until,
+    takes_options,
+)
+from webhookctl.search import ROUNDED, Wanted
+
+FAILED: Final = (Status.FAILED, Status.DEAD_LETTER)
+
+
+@takes_options
+def errors(
+    call: Invocation,
+    *,
+    source: Source = None,
+    type_: EventType = None,
+    handler: Handler = None,
+    status: Annotated[
+        Status | None,
+        typer.Option(metavar="STATUS", help=f"Only runs in this status: {', '.join(FAILED)}."),
+    ] = None,
+    since: Since = None,
+    until: Until = None,
+    limit: Limit = 20,
+) -> None:
+    """Group failing and dead runs by handler, error class, line and message, the largest first.
+
+    --since and --until select by the time at which an event was received. Quoted texts, ids,
+    numbers and times in a message are replaced by their kind.
+    """
+    if status not in {None, *FAILED}:
+        raise typer.BadParameter(f"--status {status}: use {' or '.join(FAILED)}")
+    now = call.clock.now()
+    low, high = (None if text is None else moment(text, now) for text in (since, until))
+    wanted = Wanted(source, type_, None, handler, low, high)
+    groups = FailureGroups()
+    groups.add(_failed(call.target.ledger(), wanted, status))
+    if not groups.groups:
+        require_known(call.target, source=source, handler=handler)
+    advice = Advice(call, groups, _options(wanted))
+    shown = groups.largest(limit)
+    for each in shown:
+        if call.as_json:
+            call.output.json(_object(advice, each))
+        else:
+            _print(call, advice, each)
+    _note(call, groups, shown)
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """The commands for a group, with the filters that the groups were made with."""
+
+    call: Invocation
+    groups: FailureGroups
+    filters: tuple[str, ...]
+
+    def inspect(self, found: Failures) -> Command:
+        """Returns the command that shows the example."""
+        source, event_id = found.example
+        return self.call.program.command("inbox inspect", "--source", source, argument=event_id)
+
+    def replay(self, found: Failures) -> Command | None:
+        """Returns the dry run that selects a group's dead runs and no others; None if none can."""
+        program, handler = self.call.program, ("--handler", found.group.handler)
+        sources = {source for source, _ in found.named}
+        ids = [event_id for _, event_id in found.named if not event_id.startswith("-")]
+        if found.dead and len(ids) == found.dead and len(sources) == 1:
+            return program.command("replay", *ids, "--source", *sources, *handler)
+        text = self.groups.text_of(found) if found.dead else ""
+        chosen = (*handler, "--error-contains", text, *self.filters)
+        return program.command("replay", *chosen) if text else None
+
+
+def _options(wanted: Wanted) -> tuple[str, ...]:
+    """Returns the filters of the groups as options of `replay`."""
+    options = {
+        "--source": wanted.source,
+        "--type": wanted.type,
+        "--since": iso(wanted.since),
+        "--until": iso(wanted.until),
+    }
+    return tuple(word for name, value in options.items() if value for word in (name, value))
+
+
+def _failed(ledger: Ledger, wanted: Wanted, status: Status | None) -> Iterator[Run]:
+    """Yields the failing runs, then the dead ones, page by page."""
+    if status in {None, Status.FAILED}:
+        found = ledger.due_runs(selects=wanted.selects)
+        yield from (r for r in found if r.status is Status.FAILED and _fits(r, wanted))
+    if status in {None, Status.DEAD_LETTER}:
+        low = DEAD_FROM if wanted.since is None else dead_due_at(wanted.since + RUN_LIFE)
+        dead = ledger.dead_runs(low=low, selects=wanted.selects)
+        yield from (run for _, run in dead if run is not None and _fits(run, wanted))
+
+
+def _fits(run: Run, wanted: Wanted) -> bool:
+    received_at = None if run.expires_at is None else run.expires_at - RUN_LIFE
+    if wanted.type is not None and not matches((wanted.type,), run.type):
+        return False
+    if received_at is None:
+        return wanted.since is None and wanted.until is None
+    # A run's row has the time of its event rounded up to a second.
+    early = wanted.since is not None and received_at < wanted.since
+    late = wanted.until is not None and received_at >= wanted.until + ROUNDED
+    return not early and not late
+
+
+def _object(advice: Advice, found: Failures) -> dict[str, Any]:
+    group = found.group
+    source, event_id = found.example
+    replay = advice.replay(found)
+    return {
+        "count": found.count,
+        "dead": found.dead,
+        "handler": group.handler,
+        "error_class": group.error_class or None,
+        "error_line": group.error_line or None,
+        "message": group.message,
+        "first_at": iso(found.first),
+        "last_at": iso(found.last),
+        "example": {"source": source, "event_id": event_id},
+        "inspect": str(advice.inspect(found)),
+        "replay": str(replay) if replay else None,
+    }
+
+
+def _print(call: Invocation, advice: Advice, found: Failures) -> None:
+    """Prints `68 x KeyError at functions/handlers/erp.py:22 (shop.book)`, then the details."""
+    group, now, output = found.group, call.clock.now(), call.output
+    where = f" at {group.error_line}" if group.error_line else ""
+    output.text(f"{found.count} x {group.error_class or 'error'}{where} ({group.handler})")
+    retried = found.count - found.dead
+    parts = [f"{found.dead} dead" if found.dead else "", f"{retried} retried" if retried else ""]
+    output.labelled("message", [group.message])
+    if found.first is not None and found.last is not None:
+        seen = f"first {relative(found.first, now)}, last {relative(found.last, now)}"
+        output.labelled("seen", [f"{seen}; {', '.join(filter(None, parts))}"])
+    output.labelled("example", [advice.inspect(found)])
+    if replay := advice.replay(found):
+        output.labelled("replay", [replay])
+    output.line()
+
+
+def _note(call: Invocation, groups: FailureGroups, shown: list[Failures]) -> None:
+    runs = sum(each.count for each in groups.groups.values()) + groups.others
+    if not runs:
+        call.output.note("No failing or dead runs found.")
+        return
+    rest = runs - sum(each.count for each in shown)
+    more = f" The other groups have {counted(rest, 'run')}: see more with --limit." if rest else ""
+    call.output.note(
+        f"{counted(runs, 'run')} in {counted(len(groups.groups), 'group')}.{more} `replay` lists"
+        " the runs first, and sends them with --yes."
+    )

@@ -1,0 +1,215 @@
+"""`listen`: copies the events of an inbox to an address on this machine."""
+
+import secrets
+import sys
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Final
+
+import typer
+
+from webhook_inbox.domain.errors import Permanent
+from webhook_inbox.domain.manifest import matches
+from webhook_inbox.domain.ports import Table
+from webhook_inbox.domain.timestamps import from_ms, to_ms
+from webhook_inbox.ledger.queries import Ledger, Received
+from webhookctl.checkout import require_known
+from webhookctl.deliveries.forward import PREFIX, Forwarder
+from webhookctl.display.times import iso, moment, spelled
+from webhookctl.following.arrivals import Arrivals
+from webhookctl.following.connection import Connection
+from webhookctl.following.metered import MeteredTable
+from webhookctl.following.place import PlaceFile
+from webhookctl.invocation import (
+    EventType,
+    Invocation,
+    SecretEnv,
+    Since,
+    Source,
+    secret_of,
+    takes_options,
+)
+
+# The pauses before an event is forwarded again; after the last one it is given up.
+PAUSES: Final = (timedelta(seconds=2), timedelta(seconds=10))
+# The events that wait for another attempt; the oldest beyond these is given up.
+WAITING: Final = 100
+KEY_BYTES: Final = 32
+# How far back the place of an earlier `listen` is continued.
+KEPT: Final = timedelta(days=7)
+
+
+@takes_options
+def listen(
+    call: Invocation,
+    *,
+    forward: Annotated[
+        str, typer.Option("--forward", metavar="URL", help="Where to POST each event.")
+    ],
+    source: Source = None,
+    type_: EventType = None,
+    since: Since = None,
+    secret_env: SecretEnv = None,
+    allow_remote: Annotated[
+        bool,
+        typer.Option("--allow-remote", help="Forward to another machine; payloads leave this one."),
+    ] = False,
+) -> None:
+    """Copy each new event to an address on this machine, until Ctrl-C; changes no run.
+
+    Signs as Standard Webhooks. Without --since it continues where the last one with this target and
+    address ended. A failed copy is tried 3 times and never delays the others for long.
+    """
+    target, output = call.target, call.output
+    require_known(target, source=source, handler=None)
+    file = PlaceFile(target.name, target.table_name, forward, source or "", type_ or "")
+    place = file.read()
+    kept = str(place.get("secret") or _new_secret())
+    secret = secret_of(secret_env, otherwise="none") if secret_env else kept
+    forwarder = Forwarder(forward, secret, remote=allow_remote)
+    table = MeteredTable(target.table)
+    arrivals = _arrivals(call, table, {} if since else place, since)
+    if secret_env is None:
+        output.note(f"Requests are signed as Standard Webhooks with SIGNING_SECRET={secret}.")
+    copies = Copies(call, Ledger(table=table, blobs=target.blobs), forwarder)
+    copies.restore(place.get("waiting"))
+
+    def poll() -> None:
+        try:
+            for event in arrivals.poll():
+                if source in {None, event.source} and _is_of(event, type_):
+                    copies.forward(event)
+            copies.repeat()
+        finally:
+            file.write({"secret": kept, **arrivals.state(), "waiting": copies.state()})
+
+    def live() -> str:
+        _say_ready(call, forward)
+        return f"Forwarding new events to {forward}."
+
+    Connection(output, call.clock, to=target.name).follow(poll, live=live)
+
+
+@dataclass(slots=True)
+class Waiting:
+    """A copy that failed: the number of its next attempt, and when that is due."""
+
+    event: Received
+    attempt: int
+    due: datetime
+
+
+class Copies:
+    """Forwards events, and the failed ones again a bounded number of times."""
+
+    def __init__(self, call: Invocation, ledger: Ledger, forwarder: Forwarder) -> None:
+        self._call = call
+        self._ledger = ledger
+        self._forwarder = forwarder
+        self._waiting: list[Waiting] = []
+
+    def forward(self, event: Received, *, attempt: int = 1) -> None:
+        """Forwards an event once; a failure is shown, and repeated later.
+
+        Raises:
+            Unavailable: the ledger or the bucket failed, before anything was sent.
+        """
+        failure = self._sent(event, attempt)
+        again = bool(failure) and attempt <= len(PAUSES)
+        if again:
+            due = self._call.clock.now() + PAUSES[attempt - 1]
+            self._waiting.append(Waiting(event, attempt + 1, due))
+        outcome = ("failed" if again else "given up") if failure else "forwarded"
+        self._show(event, outcome, attempt, failure)
+        if len(self._waiting) > WAITING:
+            oldest = self._waiting.pop(0)
+            why = f"{WAITING} later ones wait for another attempt"
+            self._show(oldest.event, "given up", oldest.attempt - 1, why)
+
+    def repeat(self) -> None:
+        """Forwards the failed ones that are due.
+
+        Raises:
+            Unavailable: the ledger or the bucket failed; those left stay due.
+        """
+        now = self._call.clock.now()
+        for each in [each for each in self._waiting if each.due <= now]:
+            self.forward(each.event, attempt=each.attempt)
+            self._waiting.remove(each)
+
+    def state(self) -> list[list[Any]]:
+        """Returns the failed ones as JSON data."""
+        return [
+            [e.source, e.event_id, e.type, to_ms(e.received_at), each.attempt]
+            for each in self._waiting
+            for e in (each.event,)
+        ]
+
+    def restore(self, state: object) -> None:
+        """Takes over the failed ones of an earlier `listen`; they are due now."""
+        now = self._call.clock.now()
+        for each in state if isinstance(state, list) else ():
+            try:
+                source, event_id, type_, at, attempt = each
+                event = Received(str(source), str(event_id), str(type_), from_ms(int(at)))
+                self._waiting.append(Waiting(event, int(attempt), now))
+            except (TypeError, ValueError):
+                continue
+
+    def _sent(self, event: Received, attempt: int) -> str:
+        """Returns why an event was not forwarded, "" if it was."""
+        now = self._call.clock.now()
+        try:
+            found = self._ledger.overview(event.source, event.event_id, now=now, with_body=True)
+        except Permanent as error:
+            return f"its body cannot be read: {error}"
+        if found is None:
+            return "it has expired"
+        return self._forwarder.send(found.event, attempt=attempt, now=now)
+
+    def _show(self, event: Received, outcome: str, attempt: int, failure: str) -> None:
+        output = self._call.output
+        if self._call.as_json:
+            about = {"source": event.source, "type": event.type, "event_id": event.event_id}
+            told = {"outcome": outcome, "attempt": attempt, "error": failure or None}
+            output.json({**about, "received_at": iso(event.received_at), **told})
+            return
+        at = spelled(event.received_at)[11:19]
+        why = f"  attempt {attempt}: {failure}" if failure else ""
+        output.line(f"{at}  {outcome:<9}  {event.source}  {event.type}  {event.event_id}{why}")
+
+
+def _arrivals(
+    call: Invocation, table: Table, place: Mapping[str, Any], since: str | None
+) -> Arrivals:
+    """Returns the events behind an earlier place, since a time, or from now on."""
+    now = call.clock.now()
+    if since is not None:
+        return Arrivals(table, call.clock, since=moment(since, now))
+    try:
+        arrivals = Arrivals.resumed(table, call.clock, place)
+    except (KeyError, TypeError, ValueError):
+        return Arrivals(table, call.clock, since=now)
+    if arrivals.newest < now - KEPT:
+        call.output.note(f"The last one ended over {KEPT.days} days ago: use --since to go back.")
+        return Arrivals(table, call.clock, since=now)
+    call.output.note(f"Continues behind {spelled(arrivals.newest)}; use --since for another time.")
+    return arrivals
+
+
+def _is_of(event: Received, pattern: str | None) -> bool:
+    return pattern is None or matches((pattern,), event.type)
+
+
+def _say_ready(call: Invocation, url: str) -> None:
+    """Prints one line for a program that waits for it; a terminal has the note."""
+    if call.as_json:
+        call.output.json({"ready": True, "from": call.target.name, "to": url})
+    elif not sys.stdout.isatty():
+        call.output.line(f"ready: {call.target.name} to {url}")
+
+
+def _new_secret() -> str:
+    return PREFIX + b64encode(secrets.token_bytes(KEY_BYTES)).decode()

@@ -1,0 +1,1 @@
+"""Reads the ledger again and again, without a gap and without a repetition."""

@@ -1,0 +1,120 @@
+"""A table that only reads, and estimates the price of its reads."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import ceil
+from threading import Lock
+from typing import Any, Final, NoReturn
+
+from webhook_inbox.domain.conditions import Condition
+from webhook_inbox.domain.ports import Change, Item, Key, Page, Table
+
+# On demand in us-east-1: dollars for a read unit. https://aws.amazon.com/dynamodb/pricing/on-demand
+READ_UNIT: Final = 0.125 / 1_000_000
+# The bytes of one read unit; an eventually consistent read takes half a unit.
+UNIT: Final = 4096
+
+
+class MeteredTable(Table):
+    """Reads another table, from several threads; refuses to write.
+
+    `units` is the estimate of the read units so far.
+    """
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._lock = Lock()
+        self.units = 0.0
+
+    @property
+    def dollars(self) -> float:
+        """The estimated price of the reads so far."""
+        return self.units * READ_UNIT
+
+    def get(self, key: Key, *, consistent: bool = True) -> Item | None:
+        """See the port."""
+        item = self._table.get(key, consistent=consistent)
+        self._count([item or {}], consistent=consistent)
+        return item
+
+    def get_many(self, keys: Sequence[Key], *, only: Sequence[str] = ()) -> list[Item]:
+        """See the port."""
+        items = self._table.get_many(keys, only=only)
+        for item in items:
+            self._count([item], consistent=False)
+        return items
+
+    def query(
+        self,
+        pk: str,
+        *,
+        sk_prefix: str = "",
+        consistent: bool = True,
+        newest_first: bool = False,
+        limit: int | None = None,
+    ) -> Iterator[Item]:
+        """See the port."""
+        items = list(
+            self._table.query(
+                pk,
+                sk_prefix=sk_prefix,
+                consistent=consistent,
+                newest_first=newest_first,
+                limit=limit,
+            )
+        )
+        self._count(items, consistent=consistent)
+        return iter(items)
+
+    def query_index(
+        self,
+        index: str,
+        value: str,
+        *,
+        low: int,
+        high: int,
+        newest_first: bool = False,
+        limit: int | None = None,
+        start: Mapping[str, Any] | None = None,
+    ) -> Page:
+        """See the port."""
+        page = self._table.query_index(
+            index, value, low=low, high=high, newest_first=newest_first, limit=limit, start=start
+        )
+        self._count(page.items, consistent=False)
+        return page
+
+    def put(self, item: Item, *, when: Condition | None = None) -> NoReturn:  # noqa: ARG002 - part of the port
+        """Refuses."""
+        raise PermissionError("this table only reads")
+
+    def update(self, key: Key, change: Change, *, when: Condition | None = None) -> NoReturn:  # noqa: ARG002 - part of the port
+        """Refuses."""
+        raise PermissionError("this table only reads")
+
+    def delete(self, key: Key) -> NoReturn:  # noqa: ARG002 - part of the port
+        """Refuses."""
+        raise PermissionError("this table only reads")
+
+    def _count(self, items: Iterable[Item], *, consistent: bool) -> None:
+        units = max(ceil(sum(map(_size, items)) / UNIT), 1) * (1.0 if consistent else 0.5)
+        with self._lock:
+            self.units += units
+
+
+def priced(dollars: float) -> str:
+    """Returns `less than 0.01 dollars`, or the amount with two digits."""
+    return "less than 0.01 dollars" if dollars < 0.01 else f"about {dollars:.2f} dollars"
+
+
+def _size(value: object) -> int:
+    match value:
+        case bytes():
+            return len(value)
+        case str():
+            return len(value.encode(errors="replace"))
+        case Mapping():
+            return sum(_size(name) + _size(each) for name, each in value.items())
+        case list() | tuple():
+            return sum(map(_size, value))
+        case _:
+            return 8
