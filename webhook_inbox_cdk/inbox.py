@@ -74,8 +74,8 @@ class InboxProps:
         Context: `stage` (default "dev"); `functions`, another directory than the given one;
         `local`, no wheels in the bundles (implied by the stage "local"); `python`;
         `architecture`; `max_concurrency`; `reserved_concurrency`; `tracing`; and `vpc`, an object
-        with `id`, `availability_zones` and `private_subnet_ids`, so that synthesis needs no lookup, and with
-        `gateway_endpoints`, the ids of route tables that get endpoints for DynamoDB and S3.
+        with `id`, `availability_zones` and `private_subnet_ids`, so that synthesis needs no lookup,
+        and with `gateway_endpoints`, the ids of route tables with endpoints for DynamoDB and S3.
 
         Args:
             stack: reads the context, and holds the network.

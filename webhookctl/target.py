@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -29,6 +30,7 @@ from webhookctl.secret_documents import SecretDocuments
 VARIABLE: Final = "WEBHOOKCTL_TARGET"
 LOCAL: Final = "local"
 INBOX: Final = Path("functions", "inbox.toml")
+_SQS: Final = re.compile(r"https://sqs\.([a-z0-9-]+)\.")
 URL_OUTPUT: Final = "WebhookUrl"
 
 
@@ -54,6 +56,7 @@ class Target:
         api_url: the API's own URL.
         queue_urls: the work queues by lane.
         dlq_urls: the dead-letter queues by lane.
+        log_groups: the log groups by the functions' names.
         generated_keys: the ARNs of the keys that the stack generates for ingest, by name.
         read_manifest: reads the deployed manifest.
     """
@@ -70,6 +73,7 @@ class Target:
     api_url: str = ""
     queue_urls: Mapping[str, str] = field(default_factory=dict)
     dlq_urls: Mapping[str, str] = field(default_factory=dict)
+    log_groups: Mapping[str, str] = field(default_factory=dict)
     generated_keys: Mapping[str, str] = field(default_factory=dict)
     read_manifest: Callable[[], Manifest] = Manifest
 
@@ -102,6 +106,7 @@ class Target:
                 api_url=front or outputs["ApiUrl"],
                 queue_urls=json.loads(outputs["QueueUrls"]),
                 dlq_urls=json.loads(outputs["DlqUrls"]),
+                log_groups=json.loads(outputs["LogGroupNames"]),
                 generated_keys=json.loads(outputs["GeneratedKeys"]),
                 read_manifest=cache(read_manifest),
             )
@@ -110,6 +115,12 @@ class Target:
                 f"the stack {name} is no webhook inbox, or of another version: it has no output"
                 f" {error.args[0]}; check the name, or deploy it again"
             ) from error
+
+    @property
+    def region(self) -> str:
+        """The region of the stack, "" on this machine."""
+        found = _SQS.match(next(iter(self.queue_urls.values()), ""))
+        return "" if self.local or found is None else found[1]
 
     @property
     def manifest(self) -> Manifest:
