@@ -123,7 +123,7 @@ has `cache-control: no-store`.
 
 | HTTP status | body | meaning |
 |---|---|---|
-| 200 | `status`, `received_at`; `done_at` once all runs have ended | [the event's status](#statuses) |
+| 200 | `status`, `received_at`; `done_at` once all runs have ended | its [status](#statuses) |
 | 404 | `{"status": "unknown"}` | a wrong token, another stage's, or an expired one |
 | 429 | | beyond the limit: API Gateway answers |
 | 503 | `{"status": "unavailable"}` or `broken` | ask again |

@@ -15,7 +15,7 @@ from webhookctl.display.untrusted import quoted
 # Clocks differ, and the line is written after the attempt's end.
 MARGIN: Final = timedelta(minutes=5)
 CONSOLE: Final = "console.aws.amazon.com"
-# Of the other partitions, by the beginning of their regions' names.
+# The hosts in the other partitions, by the beginning of their regions' names.
 CONSOLES: Final = {"cn-": "console.amazonaws.cn", "us-gov-": "console.amazonaws-us-gov.com"}
 
 
