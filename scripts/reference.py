@@ -112,6 +112,22 @@ outcome.
 | 429 | | beyond the source's throttle: API Gateway answers, and nothing is stored |
 | 503 | `no-secret`, `unavailable`, `broken` | not stored; the provider retries |
 
+A source with `auth`, for your own callers, adds `status_url` to the answers `accepted`, `held` and
+`duplicate`: the address at which the caller reads the event's status.
+
+## Answers of a status URL
+
+`GET /status/{token}`, at most 50 requests a second for all callers together. The token cannot be
+guessed; its holder reads the status of one event until the event expires, after 35 days. The answer
+has `cache-control: no-store`.
+
+| HTTP status | body | meaning |
+|---|---|---|
+| 200 | `status`, `received_at`; `done_at` once all runs have ended | its [status](#statuses) |
+| 404 | `{"status": "unknown"}` | a wrong token, another stage's, or an expired one |
+| 429 | | beyond the limit: API Gateway answers |
+| 503 | `{"status": "unavailable"}` or `broken` | ask again |
+
 ## Answers to a completion
 
 `POST /completions/{token}` completes a job that a handler waits for with `ctx.wait_for`. The body,

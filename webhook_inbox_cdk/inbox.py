@@ -81,8 +81,8 @@ class InboxProps:
         `local`, no wheels in the bundles (implied by the stage "local"); `python`;
         `architecture`; `dashboard`, false to have none; `max_concurrency`;
         `reserved_concurrency`; `tracing`; and `vpc`, an object with `id`, `availability_zones` and
-        `private_subnet_ids`, so that synthesis needs no lookup, and with
-        `gateway_endpoints`, the ids of route tables that get endpoints for DynamoDB and S3.
+        `private_subnet_ids`, so that synthesis needs no lookup, and with `gateway_endpoints`, the
+        ids of route tables that get endpoints for DynamoDB and S3.
 
         Args:
             stack: reads the context, and holds the network.

@@ -61,6 +61,7 @@ class Target:
         api_url: the API's own URL.
         queue_urls: the work queues by lane.
         dlq_urls: the dead-letter queues by lane.
+        log_groups: the log groups by the functions' names.
         generated_keys: the ARNs of the keys that the stack generates for ingest, by name.
         read_manifest: reads the deployed manifest.
         stack_id: the ARN of the stack in AWS.
@@ -80,6 +81,7 @@ class Target:
     api_url: str = ""
     queue_urls: Mapping[str, str] = field(default_factory=dict)
     dlq_urls: Mapping[str, str] = field(default_factory=dict)
+    log_groups: Mapping[str, str] = field(default_factory=dict)
     generated_keys: Mapping[str, str] = field(default_factory=dict)
     read_manifest: Callable[[], Manifest] = Manifest
     stack_id: str = ""
@@ -116,6 +118,7 @@ class Target:
                 api_url=front or outputs["ApiUrl"],
                 queue_urls=json.loads(outputs["QueueUrls"]),
                 dlq_urls=json.loads(outputs["DlqUrls"]),
+                log_groups=json.loads(outputs["LogGroupNames"]),
                 generated_keys=json.loads(outputs["GeneratedKeys"]),
                 read_manifest=cache(read_manifest),
                 stack_id=stack_id,
@@ -152,6 +155,11 @@ class Target:
         except (BotoCoreError, ClientError):
             # The line only adds to the output: the command may not need STS.
             return "", str(client.meta.region_name)
+
+    @property
+    def region(self) -> str:
+        """The region of the stack, "" on this machine."""
+        return self._place()[1] if self.stack_id and not self.local else ""
 
     @property
     def manifest(self) -> Manifest:

@@ -53,8 +53,8 @@ class Records:
         Raises:
             KeepMessage: the message must not be deleted.
         """
-        # Of the whole process, since the handler runs in another thread; the mapping has batches of
-        # one message.
+        # The keys apply to the process, since the handler runs in another thread; the mapping has
+        # batches of one message.
         with self._logger.append_context_keys(**correlated(str(record.raw_event.get("body")))):
             result = self._processed(record, worker, deadline)
             observe(self._logger, result, redact=self._redact)

@@ -66,5 +66,5 @@ def test_no_time_wraps() -> None:
 def test_an_inspection_starts_with_status_course_reason_and_next_action() -> None:
     retried = page().partition(f"inspect {screens.RETRYING}`")[2].partition("140 columns")[0]
     labels = re.findall(r"^([a-z]+) {2,}\S", retried, re.MULTILINE)
-    assert labels == ["status", "event", "received", "happened", "why", "next", "body"]
+    assert labels == ["status", "event", "received", "happened", "why", "next", "body", "logs"]
     assert "why       functions/handlers/orders.py:8\n          KeyError: 'address'\n" in retried

@@ -17,6 +17,7 @@ from webhook_inbox.queue.line import TURN, Line
 from webhookctl.checkout import known_manifest, known_source, require_known
 from webhookctl.command_tree import CommandTree
 from webhookctl.display.event import advice, body_object, event_object, run_notes
+from webhookctl.display.evidence import Logs
 from webhookctl.display.inspection import Inspection, print_event
 from webhookctl.display.suggestions import Command
 from webhookctl.display.table import ELLIPSIS, Column, Fit
@@ -94,7 +95,7 @@ def list_events(
         # One at a time, so that any limit needs little memory.
         count = 0
         for count, overview in enumerate(found, start=1):  # noqa: B007 - the last number
-            call.output.json(event_object(overview, now=now))
+            call.output.json(event_object(overview, now=now, logs=_logs(call.target)))
         if not count:
             require_known(call.target, source=source, handler=handler)
         return
@@ -150,14 +151,23 @@ def inspect_event(
     limits = {name: spec.max_attempts for name, spec in handlers.items()}
     if call.as_json:
         shown = body_object(event.body) if body else {}
-        output.json({**event_object(overview, now=now, limits=limits), **shown})
+        told = event_object(overview, now=now, limits=limits, logs=_logs(target))
+        output.json({**told, **shown})
         return
     spec = known_source(target, event.source)
     provider = event.source if spec is None else spec.provider
     steps = advice(overview, now=now, limits=limits, program=call.program)
     print_event(
         output,
-        Inspection(overview, provider, steps, _see_body(call, event), now, verbose=verbose),
+        Inspection(
+            overview,
+            provider,
+            steps,
+            _see_body(call, event),
+            now,
+            logs=_see_logs(target, overview),
+            verbose=verbose,
+        ),
     )
     for words in _conflicts(target, event.source, event.event_id):
         output.line()
@@ -210,6 +220,16 @@ def list_ignored(
 def _see_body(call: Invocation, event: StoredEvent) -> Command:
     options = ("--source", event.source, "--body")
     return call.program.command("inbox inspect", *options, argument=event.event_id)
+
+
+def _see_logs(target: Target, overview: Overview) -> list[str]:
+    if target.local:
+        return ["in the terminal of `webhookctl dev`"]
+    return list(_logs(target).commands(overview))
+
+
+def _logs(target: Target) -> Logs:
+    return Logs(target.log_groups, target.region)
 
 
 def _in_line(target: Target, run: Run, now: datetime) -> Run:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from webhook_inbox.domain.model import Attempt, EventStatus, Overview, Run, Status
 from webhook_inbox.ledger.schema import EVENT_LIFE
 from webhook_inbox.ledger.settle import with_lost
+from webhookctl.display.evidence import Logs, attempt_evidence
 from webhookctl.display.runs import (
     approvals,
     effect_object,
@@ -27,9 +28,16 @@ WAITING: Final = frozenset({Status.FAILED, Status.DEFERRED})
 
 
 def event_object(
-    overview: Overview, *, now: datetime, limits: Limits | None = None
+    overview: Overview,
+    *,
+    now: datetime,
+    limits: Limits | None = None,
+    logs: Logs | None = None,
 ) -> dict[str, Any]:
-    """Returns an event as JSON data, without its body; absent values are null."""
+    """Returns an event as JSON data, without its body; absent values are null.
+
+    With `logs`, each attempt has what it can be looked up by.
+    """
     event = overview.event
     return {
         "source": event.source,
@@ -42,7 +50,7 @@ def event_object(
         "status": str(overview.status),
         "fingerprint": event.fingerprint,
         "next_action": " ".join(advice(overview, now=now, limits=limits)),
-        "runs": [_run_object(overview, name, now) for name in names_of(overview)],
+        "runs": [_run_object(overview, name, now, logs) for name in names_of(overview)],
     }
 
 
@@ -98,8 +106,17 @@ def names_of(overview: Overview) -> list[str]:
     return list(dict.fromkeys((*overview.event.runs, *(run.handler for run in overview.runs))))
 
 
-def _run_object(overview: Overview, name: str, now: datetime) -> dict[str, Any]:
+def _run_object(overview: Overview, name: str, now: datetime, logs: Logs | None) -> dict[str, Any]:
     run = next((run for run in overview.runs if run.handler == name), None)
+    attempts = (
+        []
+        if run is None
+        else [
+            _attempt_object(each)
+            | (attempt_evidence(logs, overview.event, run, each) if logs is not None else {})
+            for each in attempts_of(run)
+        ]
+    )
     return {
         "handler": name,
         "status": str(run.status if run else EventStatus.ACCEPTED),
@@ -110,7 +127,7 @@ def _run_object(overview: Overview, name: str, now: datetime) -> dict[str, Any]:
         "next_attempt_at": iso(run.next_attempt_at if run else None),
         "done_at": iso(run.done_at if run else None),
         "last_error": error_of(run) or None if run else None,
-        "attempts": [_attempt_object(attempt) for attempt in (attempts_of(run) if run else ())],
+        "attempts": attempts,
         "effects": [effect_object(effect) for effect in effects_of(overview, name, now=now)],
         **({} if run is None else _special(run)),
         **({"waits": waits} if (waits := [*map(wait_object, waits_of(overview, name))]) else {}),

@@ -1,12 +1,13 @@
 """Prints an event for people: status, course, reasons and next action first, then the details."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
 from webhook_inbox.domain.model import Attempt, Overview, Run, StoredEvent
 from webhook_inbox.domain.timestamps import from_ms
+from webhook_inbox.domain.trace import Trace
 from webhookctl.display.event import attempts_of, names_of
 from webhookctl.display.output import Output, counted, cut
 from webhookctl.display.runs import (
@@ -38,6 +39,7 @@ class Inspection:
         steps: the next action.
         see_body: the command that shows the body.
         now: the present time.
+        logs: the commands that show the attempts' log lines, or where they are.
         verbose: whether to show fingerprints, generations, leases and workers.
     """
 
@@ -46,6 +48,7 @@ class Inspection:
     steps: Steps
     see_body: Command
     now: datetime
+    logs: Sequence[str] = ()
     verbose: bool = False
 
 
@@ -61,6 +64,7 @@ def print_event(output: Output, shown: Inspection) -> None:
     output.labelled("why", _reasons(overview.runs))
     output.labelled("next", shown.steps)
     output.labelled("body", [shown.see_body])
+    output.labelled("logs", shown.logs)
     if shown.verbose:
         output.line()
         output.fields(_hidden(event))
@@ -104,6 +108,7 @@ def _hidden(event: StoredEvent) -> Mapping[str, object]:
         "received_at": iso(event.received_at),
         "dedupe_key": event.event_id,
         "fingerprint": event.fingerprint,
+        "trace_id": Trace.of(event.headers, source=event.source, event_id=event.event_id).id,
     }
 
 
@@ -139,6 +144,7 @@ def _attempt_line(attempt: Attempt, shown: Inspection) -> str:
         error = f"  {cut(attempt.error, ERROR_SHOWN)}" if attempt.error else ""
         return f"{attempt.number}  {told}{error}"
     worker = f"  by {attempt.worker}" if attempt.worker else ""
+    worker += f"  code {attempt.code_version}" if attempt.code_version else ""
     told = f"{iso(attempt.started_at)}  {attempt.outcome} after {took:.3f} s{worker}"
     return f"{attempt.number}  {told}" + (f"  {attempt.error}" if attempt.error else "")
 

@@ -26,6 +26,7 @@ OUTPUTS = {
     "QueueUrls": json.dumps({"default": "https://sqs/work"}),
     "DlqUrls": json.dumps({"default": "https://sqs/dead"}),
     "SecretPrefix": "webhook-inbox/Inbox/",
+    "LogGroupNames": json.dumps({"Inbox-Ingest-1": "Inbox-IngestLogs-1"}),
     "GeneratedKeys": json.dumps({"inbox/token-key": "arn:of:the:key"}),
     "IngestFunctionName": "ingest",
     "ProcessorFunctionNames": json.dumps({"default": "processor"}),

@@ -241,10 +241,13 @@ def test_one_line_a_request_with_the_event_and_without_the_query(
     assert "secret" not in line
 
 
-def test_a_completions_line_holds_no_token(front: Front, lines: list[str]) -> None:
-    _post(front, b"{}", path="/completions/YWNtZQ.c2VjcmV0")
+@pytest.mark.parametrize("path", ["/completions/", "/status/"])
+def test_the_line_of_a_path_with_a_token_holds_no_token(
+    front: Front, lines: list[str], path: str
+) -> None:
+    _post(front, b"{}", path=f"{path}YWNtZQ.c2VjcmV0")
     (line,) = lines
-    assert " POST /completions/{token} " in line
+    assert f" POST {path}{{token}} " in line
     assert "c2VjcmV0" not in line
 
 

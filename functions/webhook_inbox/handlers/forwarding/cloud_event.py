@@ -32,7 +32,7 @@ def cloud_event(event: Event, *, source: str) -> str:
         "type": event.type or "unknown",
         "time": rfc3339(event.occurred_at or event.received_at),
         "datacontenttype": content_type,
-        # That of the event and not of an attempt, so that the text stays the same.
+        # The trace of the event and not of an attempt, so that the text stays the same.
         "traceparent": _trace(event).traceparent,
     }
     data = json_text(event.body) if _says_json(content_type) else None
