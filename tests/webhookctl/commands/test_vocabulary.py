@@ -53,12 +53,22 @@ def test_an_option_has_one_name_in_all_commands(command: str) -> None:
 
 
 def test_every_command_that_changes_several_runs_has_a_dry_run() -> None:
-    assert {command for command in LEAVES if "--yes" in options(command)} == BULK
+    assert {command for command in LEAVES if "--yes" in options(command)} == {
+        *BULK,
+        "alarms test",  # notifies people
+    }
 
 
 def test_every_command_that_records_a_person_takes_the_name() -> None:
     assert {command for command in LEAVES if "--by" in options(command)} == {
-        *("complete", "handlers pause", "handlers resume", "hold approve", "hold deny"),
+        *(
+            "alarms test",
+            "complete",
+            "handlers pause",
+            "handlers resume",
+            "hold approve",
+            "hold deny",
+        ),
         *("rejected release", "replay", "secrets enrol", "skip", "smoke"),
     }
 
