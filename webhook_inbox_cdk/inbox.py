@@ -154,14 +154,13 @@ class WebhookInbox(Construct):
             sources=settings.throttles,
             statuses=any(source.callers for source in settings.sources.values()),
         )
-        if props.stage != LOCAL:  # the local runtime has no CloudWatch to watch it
-            watched = self._watched(resources, api, ingest, replay, reconciler)
-            Alarms(self, "Alarms", watched=watched, recipients=settings.alarms)
-            functions = (ingest, *self.processors.values(), replay, reconciler)
-            groups = [function.log_group.log_group_name for function in functions]
-            saved_queries(self, groups)
-            if props.dashboard:
-                Dashboard(self, "Dashboard", watched=watched, log_groups=groups)
+        watched = self._watched(resources, api, ingest, replay, reconciler)
+        Alarms(self, "Alarms", watched=watched, recipients=settings.alarms)
+        functions = (ingest, *self.processors.values(), replay, reconciler)
+        groups = [function.log_group.log_group_name for function in functions]
+        saved_queries(self, groups)
+        if props.dashboard:
+            Dashboard(self, "Dashboard", watched=watched, log_groups=groups)
         Stack.of(self).add_metadata(METADATA, json.dumps(self.manifest.to_data()))
         url = self._domain(settings, api) if props.stage != LOCAL else api.url
         self._outputs(

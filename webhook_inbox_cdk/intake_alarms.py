@@ -15,7 +15,7 @@ from webhook_inbox.domain import metrics
 from webhook_inbox.domain.errors import Reason
 from webhook_inbox.domain.manifest import HOLD
 
-# Of the strictest limit; the rest is the network's, which API Gateway does not measure.
+# A share of the strictest limit; the rest is the network's, which ingest does not measure.
 NEAR_LIMIT: Final = 0.7
 REJECTED_AT_LEAST: Final = 20
 REJECTED_PERCENT: Final = 10

@@ -12,7 +12,6 @@ from tests.docs.pages import (
     DOCS,
     EVERY,
     GUIDES,
-    OPERATE,
     README,
     ROOT,
     START,
@@ -118,15 +117,6 @@ def test_the_layers_are_those_of_the_contract() -> None:
 
 
 # -- operating
-
-
-def test_every_alarm_has_a_line() -> None:
-    source = (ROOT / "webhook_inbox_cdk" / "alarms.py").read_text(encoding="utf-8")
-    found = set(re.findall(r'_alarm\(\s*f?"(\w+)', source))
-    section = TEXTS[OPERATE].partition("## Alarms")[2].partition("\n## ")[0]
-    assert {
-        name.partition("-")[0] for name in re.findall(r"^\| `([\w-]+)`", section, re.M)
-    } == found
 
 
 def test_every_guarantee_has_a_line() -> None:

@@ -367,13 +367,6 @@ def test_the_only_list_with_addresses_receives_both_severities(
         assert topics_of(template, alarm(template, name)) == [severity]
 
 
-def test_the_stage_local_has_no_alarms(synthesize: Synthesize) -> None:
-    """Its runtime has no metric math and no composite alarms."""
-    template = synthesize(stage="local")
-    assert not template.all(ALARM)
-    assert not template.all(COMPOSITE)
-
-
 @pytest.mark.parametrize(
     ("fact", "seconds"),
     [

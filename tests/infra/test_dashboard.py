@@ -104,11 +104,6 @@ def test_the_dashboard_can_be_left_out(synthesize: Synthesize) -> None:
     assert template.all(QUERY)
 
 
-def test_the_stage_local_has_neither(synthesize: Synthesize) -> None:
-    template = synthesize(stage="local")
-    assert not {*template.all(DASHBOARD), *template.all(QUERY)}
-
-
 def test_each_query_reads_the_functions_log_groups(dev: Template) -> None:
     functions = dev.all("AWS::Lambda::Function").values()
     groups = sorted(named(each["LoggingConfig"]["LogGroup"]) for each in functions)

@@ -33,7 +33,7 @@ PRINCIPALS = {"apigateway", "cloudwatch", "events", "lambda"}
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory, synthesize: Synthesize) -> Template:
     """A template with every kind of resource, also the topic of alarms."""
-    people = '[alarms]\nnotify = ["mailto:team@a.example"]\n'
+    people = '[alarms]\nnotify = ["mailto:team@a.example"]\npage = ["https://a.example/x"]\n'
     return synthesize(
         functions=write_functions(tmp_path_factory.mktemp("whole"), inbox=INBOX + people)
     )
@@ -107,7 +107,7 @@ def test_no_code_names_a_partition_but_this() -> None:
         if word.search(line) and not line.startswith("#")
     }
     assert found == {
-        "alarms.py",  # service principals
+        "topics.py",  # service principals
         "function.py",
         "aws_sns.py",  # the certificates' hosts of every partition
         "aws.py",  # examples of ARNs

@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import pytest
 from aws_cdk import App, NestedStack, Stack
@@ -16,8 +15,9 @@ from webhook_inbox_cdk import names
 from webhook_inbox_cdk.inbox import InboxProps, WebhookInbox
 
 from tests.e2e.waiting import eventually
+from tests.infra.alarm_states import sources
 from tests.infra.conftest import INBOX, write_functions
-from tests.infra.template import Properties, Template, named
+from tests.infra.template import Template, named
 from webhook_inbox.domain.errors import ConfigurationError
 from webhookctl.__main__ import main
 from webhookctl.invocation import World
@@ -77,11 +77,11 @@ def fixed_names(template: Template) -> set[tuple[str, str]]:
     }
 
 
-def metrics(template: Template) -> Iterator[tuple[Properties, str, str, dict[str, Any]]]:
-    """Each alarm with its metric: namespace, name, dimensions as the template has them."""
-    for alarm in template.all("AWS::CloudWatch::Alarm").values():
-        dimensions = {entry["Name"]: entry["Value"] for entry in alarm.get("Dimensions", ())}
-        yield alarm, alarm["Namespace"], alarm["MetricName"], dimensions
+def metrics(template: Template) -> Iterator[tuple[str, str, str, Mapping[str, str]]]:
+    """The metrics of each alarm: its id, namespace, name, dimensions."""
+    for alarm, properties in template.all("AWS::CloudWatch::Alarm").items():
+        for source in sources(properties):
+            yield alarm, source.namespace, source.name, source.dimensions
 
 
 def of_the_inbox(template: Template) -> set[tuple[str, str, str]]:
@@ -161,21 +161,19 @@ def test_an_alarm_watches_what_its_own_stack_writes(
         for variables in [function["Environment"]["Variables"]]
     }
     assert set(written.values()) == {f"WebhookInbox/{stack}"}
-    for alarm, namespace, name, dimensions in metrics(template):
+    for alarm, namespace, _, dimensions in metrics(template):
         if namespace.startswith("AWS/"):
-            [owner] = dimensions.values()
-            assert isinstance(owner, dict), alarm
-            assert named(owner)[2:-1].partition(".")[0] in template.ids
-        elif "service" in dimensions:
-            assert namespace == written[dimensions["service"]], name
+            owners = [value for value in dimensions.values() if value.startswith("${")]
+            assert owners, alarm
+            assert {owner[2:-1].partition(".")[0] for owner in owners} <= set(template.ids)
         else:
-            assert (namespace, name) in counted(template)
+            assert namespace == f"WebhookInbox/{stack}"
 
 
 @pytest.mark.parametrize("stack", STACKS)
 def test_what_people_read_names_the_stack(account: Mapping[str, Template], stack: str) -> None:
     template = account[stack]
-    assert template.one("AWS::SNS::Topic")["DisplayName"] == stack
+    assert template.one("AWS::SNS::Topic")["DisplayName"] == f"notify {stack}"
     assert template.one("AWS::ApiGatewayV2::Api")["Name"] == stack
     for alarm in template.all("AWS::CloudWatch::Alarm").values():
         assert f"`webhookctl --stack {stack} " in alarm["AlarmDescription"]

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
+from tests.infra.alarm_states import AlarmState, Recorded, sources, state
 from tests.infra.conftest import Synthesize, write_functions
 from tests.infra.template import Template, named
+from tests.infra.test_alarms import ALARM, alarm
 from webhook_inbox.adapters.environment import IngestEnvironment
-from webhook_inbox.queue.outcomes import RunOutcome
 
 QUEUE = "AWS::SQS::Queue"
 MAPPING = "AWS::Lambda::EventSourceMapping"
-ALARM = "AWS::CloudWatch::Alarm"
 DAY = 86400
 BILLING = """
 from webhook_inbox import Router, serial
@@ -148,41 +148,38 @@ def test_without_serial_handlers_nobody_may_delete_a_row(dev: Template) -> None:
 
 
 @pytest.mark.parametrize(
-    ("handler", "lane", "after"),
+    ("handler", "after"),
     [
-        ("billing.fulfil", "billing.fulfil", "its ordering key is blocked"),
-        ("billing.charge", "money", "its ordering key continued without it"),
+        ("billing.fulfil", "Its ordering key is blocked."),
+        ("billing.charge", "Its ordering key continued without it."),
     ],
 )
-def test_a_serial_run_s_death_is_alarmed_since_no_queue_shows_it(
-    template: Template, handler: str, lane: str, after: str
+def test_a_serial_run_s_death_is_alarmed_with_its_effect_on_the_key(
+    template: Template, handler: str, after: str
 ) -> None:
-    [alarm] = [
-        alarm
-        for alarm in template.all(ALARM).values()
-        if {"Name": "handler", "Value": handler} in alarm.get("Dimensions", [])
-    ]
-    dimensions = {entry["Name"]: entry["Value"] for entry in alarm["Dimensions"]}
-    assert dimensions == {
-        "service": "processor",
-        "lane": lane,
-        "handler": handler,
-        "outcome": RunOutcome.DEAD,
-    }
-    assert (alarm["MetricName"], alarm["Threshold"]) == ("Messages", 1)
-    assert after in alarm["AlarmDescription"]
-    assert f"replay --handler {handler} --yes" in alarm["AlarmDescription"]
-
-
-def test_work_that_waits_in_order_is_explained(template: Template) -> None:
-    alarm = template.one(ALARM, "Backlogmoney")
-    assert "serial" in alarm["AlarmDescription"]
-    assert "faster" in alarm["AlarmDescription"]
+    text = alarm(template, f"DeadLetters-{handler}")["AlarmDescription"]
+    assert after in text
+    assert f"replay --handler {handler} --yes" in text
 
 
 def test_half_of_what_a_fifo_queue_can_reach_is_noticed(template: Template) -> None:
-    alarm = template.one(ALARM, "QueueReachmoney")
+    found = alarm(template, "QueueReach")
+    fifo = {name for name, each in template.all("AWS::SQS::Queue").items() if each.get("FifoQueue")}
+    queues = {
+        value[2:-1].partition(".")[0]
+        for source in sources(found)
+        for value in source.dimensions.values()
+    }
+    assert queues == {name for name in fifo if "Work" in name}
+    assert (found["Threshold"], found["EvaluationPeriods"]) == (60_000, 1)
+    assert {each.name for each in sources(found)} == {"ApproximateNumberOfMessagesVisible"}
+    assert "handlers pause" in found["AlarmDescription"]
+    depth = Recorded()
+    depth.add(sources(found)[-1], 930, 59_999)
+    assert state(found, depth, 960) is AlarmState.OK
+    depth.add(sources(found)[-1], 940, 60_000)
+    assert state(found, depth, 960) is AlarmState.ALARM
 
-    assert (alarm["Threshold"], alarm["EvaluationPeriods"]) == (60_000, 1)
-    assert alarm["MetricName"] == "ApproximateNumberOfMessagesVisible"
-    assert "handlers pause" in alarm["AlarmDescription"]
+
+def test_lanes_without_serial_handlers_have_no_such_alarm(dev: Template) -> None:
+    assert not [name for name in dev.all(ALARM) if "QueueReach" in name]

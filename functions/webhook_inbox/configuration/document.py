@@ -108,23 +108,23 @@ class Alarms(ConfigTable):
 
     notify: list[Address] = Field(
         default=[],
-        description="the addresses that receive every alarm, `mailto:…` or `https://…`; `[]` states"
-        " that none is to, and omits the warning of `check`",
+        description="the addresses of alarms that can wait until working hours, `mailto:…` or"
+        " `https://…`, and of all alarms if `page` is empty; `[]` states that none is to receive"
+        " them, and omits the warning of `check`",
     )
     page: list[Address] = Field(
-        default=[], description="the addresses to page; at present they receive every alarm"
+        default=[],
+        description="the addresses of alarms that cannot wait, such as the on-call engineer's, and"
+        " of all alarms if `notify` is empty",
     )
 
     @model_validator(mode="after")
     def _once(self) -> Self:
         """Rejects an address that is listed twice: a topic has one subscription of each."""
-        addresses = [*self.notify, *self.page]
-        for address in addresses:
-            if addresses.count(address) > 1:
-                raise ValueError(
-                    f'"{address}" is listed twice, and every address of notify and page receives'
-                    " every alarm; remove one"
-                )
+        for name, addresses in (("notify", self.notify), ("page", self.page)):
+            for address in addresses:
+                if addresses.count(address) > 1:
+                    raise ValueError(f'"{address}" is listed twice in {name}; remove one')
         return self
 
 

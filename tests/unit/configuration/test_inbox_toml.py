@@ -104,6 +104,13 @@ def test_secrets_are_those_of_sources_and_handlers_each_once() -> None:
     assert settings.secrets == ("a", "crm", "openai")
 
 
+def test_an_address_may_receive_both_severities() -> None:
+    """Each alarm goes to the topic of its severity, so it receives none twice."""
+    address = "mailto:a@a.io"
+    settings = load(f'[alarms]\nnotify = ["{address}"]\npage = ["{address}"]\n')
+    assert settings.alarms == AlarmSpec((address,), (address,), stated=True)
+
+
 def test_destinations_and_alarms_are_read() -> None:
     settings = load(
         '[destinations.crm]\nbase_url = "https://crm.example/v1/"\n'
@@ -305,11 +312,10 @@ def test_a_mistake_that_no_stage_made_is_not_blamed_on_one() -> None:
         ('[destinations.d]\nbase_url = "https://[d"', "[destinations.d] base_url: "),
         ('[alarms]\nnotify = ["team@example.com"]', '[alarms] notify.0: "team@example.com" is no'),
         ('[alarms]\npage = ["http://pager.example"]', "[alarms] page.0: "),
-        ('[alarms]\nnotify = ["mailto:a@a.io"]\npage = ["mailto:a@a.io"]',
-         '[alarms] "mailto:a@a.io" is listed twice, and every address of notify and page receives'
-         " every alarm; remove one"),
+        ('[alarms]\nnotify = ["mailto:a@a.io", "mailto:a@a.io"]',
+         '[alarms] "mailto:a@a.io" is listed twice in notify; remove one'),
         ('[alarms]\npage = ["https://a.io", "mailto:a@a.io", "https://a.io"]',
-         '[alarms] "https://a.io" is listed twice, and every'),
+         '[alarms] "https://a.io" is listed twice in page; remove one'),
         ('[alarms]\npages = []', '[alarms] pages: unknown key; did you mean "page"?'),
         ('handler_secrets = "openai"', "handler_secrets: must be a list; give names"),
         ('handler_secrets = ["Open AI"]', 'handler_secrets.0: "Open AI" is not a name'),

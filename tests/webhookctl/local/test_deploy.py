@@ -8,6 +8,7 @@ import pytest
 
 from tests.webhookctl.local.assemblies import ECHO, assemble
 from webhookctl.errors import CommandError
+from webhookctl.local.deployment import deploy
 from webhookctl.local.deployment.assembly import Assembly, archive
 from webhookctl.local.deployment.deploy import Deployer
 from webhookctl.local.processes.ministack import Ministack
@@ -75,6 +76,13 @@ def _refusal(directory: Path, extra: dict[str, Any]) -> str:
         Deployer(ministack.client).deploy(assembly)
     assert "\n" not in str(caught.value)
     return str(caught.value)
+
+
+def test_resources_that_the_emulation_lacks_are_left_out() -> None:
+    kinds = ("AWS::CloudWatch::CompositeAlarm", "AWS::SNS::Topic", "AWS::CloudWatch::Dashboard")
+    template = {"Resources": {kind: {"Type": kind} for kind in kinds}, "Outputs": {}}
+    emulated = json.loads(deploy._emulated(json.dumps(template).encode()))
+    assert emulated == {"Resources": {kinds[1]: {"Type": kinds[1]}}, "Outputs": {}}
 
 
 def test_a_template_that_is_refused_says_why(tmp_path: Path) -> None:

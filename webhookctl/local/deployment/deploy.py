@@ -1,5 +1,6 @@
 """Deploys a cloud assembly to ministack with CloudFormation, without the CDK CLI."""
 
+import json
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -16,6 +17,15 @@ CAPABILITIES: Final = ["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM", "CAPABILITY_AUT
 LIMIT: Final = 180.0  # seconds; a deployment takes one
 POLL: Final = 0.05
 TABLE_TYPES: Final = frozenset({"AWS::DynamoDB::Table", "AWS::DynamoDB::GlobalTable"})
+# ministack has no metric math, composite alarms or saved queries; and no function reads the others.
+NOT_EMULATED: Final = frozenset(
+    {
+        "AWS::CloudWatch::Alarm",
+        "AWS::CloudWatch::CompositeAlarm",
+        "AWS::CloudWatch::Dashboard",
+        "AWS::Logs::QueryDefinition",
+    }
+)
 
 Clients = Callable[[str], Any]
 
@@ -58,7 +68,9 @@ class Deployer:
                 continue
             if bucket not in {name for name, _ in self._uploaded}:
                 storage.create_bucket(Bucket=bucket)
-            storage.put_object(Bucket=bucket, Key=asset.key, Body=asset.content())
+            template = asset.key == assembly.template_key
+            body = _emulated(asset.content()) if template else asset.content()
+            storage.put_object(Bucket=bucket, Key=asset.key, Body=body)
             self._uploaded.add((bucket, asset.key))
         return template_bucket
 
@@ -146,3 +158,10 @@ def _expiring(template: Mapping[str, Any]) -> dict[str, str]:
         if resource["Type"] in TABLE_TYPES and setting.get("Enabled"):
             found[name] = setting["AttributeName"]
     return found
+
+
+def _emulated(template: bytes) -> bytes:
+    """Returns a template without the resources that ministack cannot create."""
+    body = json.loads(template)
+    kept = {n: r for n, r in body["Resources"].items() if r["Type"] not in NOT_EMULATED}
+    return json.dumps({**body, "Resources": kept}).encode()
