@@ -12,6 +12,7 @@ from webhookctl.commands import (
     conformance,
     destinations,
     dev,
+    erase,
     export,
     handlers,
     hold,
@@ -63,6 +64,7 @@ app.add_typer(inbox.app, name="inbox")
 app.add_typer(rejected.app, name="rejected")
 app.command("replay")(replay.replay)
 app.command("skip")(skip.skip)
+app.command("erase")(erase.erase)
 app.add_typer(hold.app, name="hold")
 app.command("complete")(complete.complete)
 app.add_typer(handlers.app, name="handlers")

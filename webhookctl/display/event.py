@@ -38,6 +38,7 @@ def event_object(
         "agent": event.agent or None,
         **({"identical_to": event.identical_to} if event.identical_to else {}),
         "received_at": iso(event.received_at),
+        **({"erased_at": iso(event.erased_at)} if event.erased_at else {}),
         "status": str(overview.status),
         "fingerprint": event.fingerprint,
         "next_action": " ".join(advice(overview, now=now, limits=limits)),

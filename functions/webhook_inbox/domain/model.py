@@ -76,7 +76,8 @@ class StoredEvent:
 
     `agent` is the authenticated sender, "" if the source has only one. `ordering_keys` has the
     ordering key of each serial run, by handler. `identical_to` is the id of the first event with
-    this signed content, "" if this is the first; the runs of a `held` event begin held.
+    this signed content, "" if this is the first; the runs of a `held` event begin held. An event
+    with `erased_at` has no payload any more.
     """
 
     source: str
@@ -96,6 +97,7 @@ class StoredEvent:
     ordering_keys: Mapping[str, str] = field(default_factory=dict)
     identical_to: str = ""
     held: bool = False
+    erased_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

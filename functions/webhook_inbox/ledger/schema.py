@@ -342,6 +342,7 @@ def event_from(item: Item, body: bytes) -> StoredEvent:
         ordering_keys=item.get("ordering_keys", {}),
         identical_to=item.get("identical_to", ""),
         held=item.get("held", False),
+        erased_at=from_ms(item["erased_at"]) if "erased_at" in item else None,
     )
 
 

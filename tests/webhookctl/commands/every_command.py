@@ -14,6 +14,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "complete": ("evt-1", "--result", "1"),
     "conformance": ("body.json",),
     "destinations list": (),
+    "erase": ("evt-1", *WHY),
     "handlers list": (),
     "handlers pause": ("acme.notify", *WHY),
     "handlers resume": ("acme.notify",),
