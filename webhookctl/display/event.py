@@ -36,6 +36,7 @@ def event_object(
         "event_id": event.event_id,
         "type": event.type,
         "agent": event.agent or None,
+        **({"tenant": event.tenant} if event.tenant else {}),
         **({"identical_to": event.identical_to} if event.identical_to else {}),
         "received_at": iso(event.received_at),
         **({"erased_at": iso(event.erased_at)} if event.erased_at else {}),

@@ -243,6 +243,7 @@ def _source(name: str, source: Source, table: dict[str, Any]) -> SourceSpec:
         types=tuple(source.types),
         volatile=tuple(source.volatile),
         identical_body=source.identical_body,
+        tenant=source.tenant.location if source.tenant else (),
         settings={key: value for key, value in table.items() if key not in Source.model_fields},
     )
     provider = providers.load(spec)  # validates the settings, as the Lambda will

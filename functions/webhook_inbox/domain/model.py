@@ -76,8 +76,8 @@ class StoredEvent:
 
     `agent` is the authenticated sender, "" if the source has only one. `ordering_keys` has the
     ordering key of each serial run, by handler. `identical_to` is the id of the first event with
-    this signed content, "" if this is the first; the runs of a `held` event begin held. An event
-    with `erased_at` has no payload any more.
+    this signed content, "" if this is the first; `tenant` is "" if it has none. The runs of a
+    `held` event begin held. An event with `erased_at` has no payload any more.
     """
 
     source: str
@@ -98,6 +98,7 @@ class StoredEvent:
     identical_to: str = ""
     held: bool = False
     erased_at: datetime | None = None
+    tenant: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +128,7 @@ class Run:
         blocking: whether it is dead and blocks its ordering key.
         place: the number of its last entry in the line of its ordering key, 0 for none.
         claims: the number of leases, deferrals included; it distinguishes attempts.
+        tenant: the tenant of its event, "" if it has none.
         error_line: the handler's file and line of `last_error`, like "handlers/orders.py:12", ""
             where no line of a handler raised it.
         resumed_at: when a person, the resumption of its handler, or its turn last resumed it.
@@ -168,6 +170,7 @@ class Run:
     blocking: bool = False
     place: int = 0
     claims: int = 0
+    tenant: str = ""
     expires_at: datetime | None = None
     in_due_index: bool = False
 
