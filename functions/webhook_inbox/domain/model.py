@@ -131,6 +131,7 @@ class Run:
         tenant: the tenant of its event, "" if it has none.
         error_line: the handler's file and line of `last_error`, like "handlers/orders.py:12", ""
             where no line of a handler raised it.
+        key_version: how often an operator chose new keys for its effects and jobs.
         resumed_at: when a person, the resumption of its handler, or its turn last resumed it.
     """
 
@@ -171,6 +172,7 @@ class Run:
     place: int = 0
     claims: int = 0
     tenant: str = ""
+    key_version: int = 0
     expires_at: datetime | None = None
     in_due_index: bool = False
 
