@@ -4,6 +4,9 @@ BIN := .venv/bin
 
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
+# Bytecode is kept: without it each process compiles pytest's tests and the library anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help setup dev check check-types check-units test lane-of-parts lane-of-sessions test-whole test-local test-scanners test-parts simulate mutants fuzz storm rights proof wheel package lock clean
 
 help: ## list the targets

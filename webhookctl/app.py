@@ -16,6 +16,7 @@ from webhookctl.commands import (
     dev,
     dlq,
     doctor,
+    erase,
     export,
     failures,
     handlers,
@@ -80,6 +81,7 @@ app.command("listen")(listen.listen)
 app.add_typer(rejected.app, name="rejected")
 app.command("replay")(replay.replay)
 app.command("skip")(skip.skip)
+app.command("erase")(erase.erase)
 app.add_typer(hold.app, name="hold")
 app.command("complete")(complete.complete)
 app.add_typer(handlers.app, name="handlers")

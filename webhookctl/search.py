@@ -62,6 +62,7 @@ class Wanted:
     handler: str | None = None
     since: datetime | None = None
     until: datetime | None = None
+    tenant: str | None = None
 
     def selects(self, entry: DueEntry) -> bool:
         """Returns whether a run may match, according to its entry in the due index."""
@@ -74,6 +75,7 @@ class Wanted:
         """
         return (
             self.source in {None, found.source}
+            and self.tenant in {None, found.tenant}
             and (self.type is None or matches((self.type,), found.type))
             and (self.since is None or found.received_at >= self.since)
             and (self.until is None or found.received_at < self.until + ROUNDED)
@@ -176,7 +178,8 @@ def _newest_open(
 
 def _event_of(run: Run) -> Iterator[Received]:
     if run.expires_at is not None:
-        yield Received(run.source, run.event_id, run.type, run.expires_at - RUN_LIFE)
+        received_at = run.expires_at - RUN_LIFE
+        yield Received(run.source, run.event_id, run.type, received_at, run.tenant)
 
 
 def _remains(table: Table, known: Received, now: datetime) -> Overview | None:
@@ -190,6 +193,7 @@ def _remains(table: Table, known: Received, now: datetime) -> Overview | None:
         event_id=known.event_id,
         type=known.type,
         received_at=known.received_at,
+        tenant=known.tenant,
         body=b"",
         fingerprint="",
         headers={},
@@ -228,7 +232,8 @@ def _shard(
         )
         for item in page.items:
             source, event_id = identify(item["pk"])
-            yield Received(source, event_id, item["type"], from_ms(item["received_at"]))
+            received_at, tenant = from_ms(item["received_at"]), item.get("tenant", "")
+            yield Received(source, event_id, item["type"], received_at, tenant)
         start = page.next
         if start is None:
             return

@@ -8,7 +8,7 @@ from webhook_inbox.adapters.aws.dynamodb import INDEX_KEYS
 PROJECTIONS: dict[str, dict[str, Any]] = {
     "by_received": {
         "ProjectionType": "INCLUDE",
-        "NonKeyAttributes": ["source", "type", "runs", "held"],
+        "NonKeyAttributes": ["source", "type", "runs", "held", "tenant"],
     },
     "by_due": {"ProjectionType": "KEYS_ONLY"},
 }

@@ -61,3 +61,12 @@ def test_a_longer_key_is_refused(blobs: Blobs, key: str) -> None:
 def test_an_empty_key_is_refused(blobs: Blobs) -> None:
     with pytest.raises(Unavailable):
         blobs.put("", b"x")
+
+
+def test_a_deleted_body_is_absent_and_may_be_deleted_again(blobs: Blobs) -> None:
+    blobs.put("bodies/s/gone", b"personal")
+
+    blobs.delete("bodies/s/gone")
+    blobs.delete("bodies/s/gone")
+
+    assert blobs.get("bodies/s/gone") is None

@@ -79,6 +79,9 @@ def list_events(
             help="Only events with a run of this handler; --status then filters by that run.",
         ),
     ] = None,
+    tenant: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only events of this tenant.")
+    ] = None,
     since: Since = None,
     until: Until = None,
     limit: Limit = 50,
@@ -89,7 +92,7 @@ def list_events(
     """
     now = call.clock.now()
     low, high = (None if text is None else moment(text, now) for text in (since, until))
-    wanted = Wanted(source, type_, status, handler, low, high)
+    wanted = Wanted(source, type_, status, handler, low, high, tenant)
     found = islice(find(call.target.table, wanted, now=now), limit)
     if call.as_json:
         # One at a time, so that any limit needs little memory.

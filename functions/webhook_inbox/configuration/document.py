@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from webhook_inbox.configuration.destination import Destination
-from webhook_inbox.configuration.table import ConfigTable, Name, Text
+from webhook_inbox.configuration.table import ConfigTable, ExactlyOneOf, Header, Name, Text
 
 
 def _address(value: str) -> str:
@@ -68,6 +68,27 @@ class Throttle(ConfigTable):
     )
 
 
+class Tenant(ExactlyOneOf):
+    """The location of the tenant's name in a verified delivery."""
+
+    places = ("header", "json", "form", "query")
+
+    header: Header | None = Field(default=None, description="the name of the header")
+    in_json: Text | None = Field(
+        default=None, alias="json", description='the path in the JSON body, like "account.id"'
+    )
+    form: Text | None = Field(default=None, description="the form field")
+    query: Text | None = Field(default=None, description="the query field")
+
+    @property
+    def location(self) -> tuple[str, str]:
+        """The kind and the name of the location."""
+        if self.header is not None:
+            return "header", self.header.lower()
+        found = {"json": self.in_json, "form": self.form, "query": self.query}
+        return next((kind, name) for kind, name in found.items() if name is not None)
+
+
 class Source(ConfigTable):
     """One endpoint; the provider's module validates all other keys."""
 
@@ -90,6 +111,11 @@ class Source(ConfigTable):
         default="hold",
         description="what happens to an event whose signed content arrived before under another id:"
         " `hold` (stored; its runs wait for an operator), `run`, or `drop`",
+    )
+    tenant: Tenant | None = Field(
+        default=None,
+        description="the location of the tenant's name, one of { header = … }, { json = … },"
+        " { form = … }, { query = … }",
     )
     throttle: Throttle | None = Field(
         default=None,

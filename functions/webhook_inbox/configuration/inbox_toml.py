@@ -247,6 +247,7 @@ def _source(name: str, source: Source, table: dict[str, Any]) -> SourceSpec:
         volatile=tuple(source.volatile),
         identical_body=source.identical_body,
         callers=source.auth is not None or source.provider in CALLERS,
+        tenant=source.tenant.location if source.tenant else (),
         settings={key: value for key, value in table.items() if key not in Source.model_fields},
     )
     provider = providers.load(spec)  # validates the settings, as the Lambda will

@@ -110,8 +110,10 @@ class SourceSpec:
     `settings` is the rest of its TOML table, for the provider's module; `types` are the glob
     patterns of the types to store, others are acknowledged and counted; `secret` is the secret's
     name within the stage. `identical_body` is the action on an event whose signed content was
-    accepted under another id: "hold" (stored, its runs held), "run" or "drop". `callers` is True
-    for your own callers, who get a status URL.
+    accepted under another id: "hold" (stored, its runs held), "run" or "drop". `tenant` is the
+    location of the tenant's name as (kind, name): "header" (its name in lower case), "json" (a
+    path), "form" or "query"; () if the source has no tenants. `callers` is True for your own
+    callers, who get a status URL.
     """
 
     name: str
@@ -121,6 +123,7 @@ class SourceSpec:
     volatile: tuple[str, ...] = ()
     identical_body: str = HOLD
     callers: bool = False
+    tenant: tuple[str, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 

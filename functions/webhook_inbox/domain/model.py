@@ -95,8 +95,9 @@ class StoredEvent:
 
     `agent` is the authenticated sender, "" if the source has only one. `ordering_keys` has the
     ordering key of each serial run, by handler. `identical_to` is the id of the first event with
-    this signed content, "" if this is the first; the runs of a `held` event begin held.
-    `dropped` is the `DropReason` of an event without runs, "" for none.
+    this signed content, "" if this is the first; `tenant` is "" if it has none. The runs of a
+    `held` event begin held. `dropped` is the `DropReason` of an event without runs, "" for none.
+    An event with `erased_at` has no payload any more.
     """
 
     source: str
@@ -117,6 +118,8 @@ class StoredEvent:
     identical_to: str = ""
     held: bool = False
     dropped: str = ""
+    erased_at: datetime | None = None
+    tenant: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +154,7 @@ class Run:
         place: the number of its last entry in the line of its ordering key, 0 for none.
         deaths: how often it became a dead letter.
         claims: the number of leases, deferrals included; it distinguishes attempts.
+        tenant: the tenant of its event, "" if it has none.
         error_line: the handler's file and line of `last_error`, like "handlers/orders.py:12", ""
             where no line of a handler raised it.
         key_version: how often an operator chose new keys for its effects and jobs.
@@ -198,6 +202,7 @@ class Run:
     blocking: bool = False
     place: int = 0
     claims: int = 0
+    tenant: str = ""
     key_version: int = 0
     deaths: int = 0
     attempt_limit: int = 0

@@ -168,6 +168,9 @@ class Blobs(Protocol):
     def get(self, key: str) -> bytes | None:
         """Returns the data or None; raises `Unavailable`."""
 
+    def delete(self, key: str) -> None:
+        """Deletes the data, if any; raises `Unavailable`."""
+
 
 class SecretStore(Protocol):
     """The store of one reader's secrets. Every method raises `Unavailable` when it fails."""

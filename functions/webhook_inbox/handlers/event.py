@@ -36,6 +36,7 @@ class Event:
         body: the bytes that the provider sent.
         occurred_at: the provider's time of the event, or None.
         agent: the authenticated sender, "" if the source does not distinguish senders.
+        tenant: the tenant that the source's `tenant` locates, "" if it has none.
         versions: the payload versions that the handler declares.
     """
 
@@ -47,6 +48,7 @@ class Event:
     body: bytes
     occurred_at: datetime | None = None
     agent: str = ""
+    tenant: str = ""
     versions: Versions | None = None
 
     def json(self) -> Any:

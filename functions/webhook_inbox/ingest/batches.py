@@ -20,7 +20,7 @@ from webhook_inbox.domain.model import Delivery, StoredEvent
 from webhook_inbox.domain.ports import Blobs, Clock, Table
 from webhook_inbox.domain.provider import Provider
 from webhook_inbox.ingest.deduplication import IdempotentReceiver
-from webhook_inbox.ingest.events import item_event
+from webhook_inbox.ingest.events import item_event, tenant_of
 from webhook_inbox.ingest.ignored import IgnoredTypes
 from webhook_inbox.ingest.receipt import IngestOutcome
 from webhook_inbox.queue.lanes import Lanes
@@ -171,6 +171,8 @@ class Splitter:
             return IngestOutcome.IGNORED, ""
         handlers = self._manifest.runs_for(source.name, identity.type)
         event = item_event(item, provider, identity, handlers, batch=batch)
+        # The headers of the batch are not an item's; its tenant is then the batch's.
+        event = replace(event, tenant=tenant_of(item, source) or batch.tenant)
         now = self._clock.now()
         if now - event.received_at > LATE:
             event = replace(event, received_at=now)

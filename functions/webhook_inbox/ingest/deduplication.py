@@ -206,7 +206,7 @@ class IdempotentReceiver:
 
     def _store(self, event: StoredEvent) -> Item | None:
         """Writes the event's row; returns the one that was there before, if any."""
-        packed = payloads.pack(event.body, source=event.source)
+        packed = payloads.pack(event.body, source=event.source, event_id=event.event_id)
         if packed.blob_key:
             # Read first, so that a duplicate uploads nothing.
             known = live(
@@ -248,7 +248,7 @@ class IdempotentReceiver:
         return [(self._manifest.lane_of(name), _first_message(event, name)) for name in handlers]
 
     def _store_conflict(self, event: StoredEvent, known: Item) -> None:
-        packed = payloads.pack(event.body, source=event.source)
+        packed = payloads.pack(event.body, source=event.source, event_id=event.event_id)
         if packed.blob_key:
             self._blobs.put(packed.blob_key, packed.blob)
         key = conflict_key(event.source, event.event_id, event.fingerprint)

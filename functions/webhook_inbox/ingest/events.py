@@ -10,9 +10,11 @@ from hashlib import sha256
 from typing import Final, NamedTuple
 
 from webhook_inbox.domain.errors import Reason, Rejected
+from webhook_inbox.domain.json_path import form_field, query_field, text_at
 from webhook_inbox.domain.manifest import SPLITTER, HandlerSpec, Manifest, SourceSpec
 from webhook_inbox.domain.model import BATCH, Delivery, StoredEvent
 from webhook_inbox.domain.provider import Identity, Provider, Verified
+from webhook_inbox.domain.quotas import token
 from webhook_inbox.domain.secrets import REDACTED
 from webhook_inbox.ledger.schema import dedupe_key
 from webhook_inbox.queue.message_groups import ordering_keys_of
@@ -92,6 +94,7 @@ def event_of(
     delivery = _without_tokens(delivery, provider)
     if _holds_many(delivery, provider):
         event = batch_event(delivery, provider, verified)
+        event = replace(event, tenant=tenant_of(delivery, spec))
         return Named(Identity(event.event_id, event.type), event)
     identity = provider.identify(delivery)
     wanted = manifest.wants(spec, identity.type)
@@ -100,6 +103,7 @@ def event_of(
     handlers = manifest.runs_for(spec.name, identity.type) if wanted else ()
     event = new_event(delivery, provider, identity, verified, handlers)
     patterns = manifest.patterns_for(spec, identity.type) if provider.guard else ()
+    event = replace(event, tenant=tenant_of(delivery, spec))
     event = replace(event, guard=guard_of(provider, verified, patterns))
     return Named(identity, event) if wanted else Named(identity, None, event)
 
@@ -250,6 +254,22 @@ def guard_of(provider: Provider, verified: Verified, patterns: Sequence[str]) ->
     return sha256(
         verified.agent.encode() + b"\0" + content if verified.agent else content
     ).hexdigest()
+
+
+def tenant_of(delivery: Delivery, spec: SourceSpec) -> str:
+    """Returns the tenant of a verified delivery, "" if it names none.
+
+    Up to 128 printable ASCII characters without blanks, as SQS takes a message group; the hash of
+    any other text, so no name of a tenant costs an event.
+    """
+    if not spec.tenant:
+        return ""
+    kind, name = spec.tenant
+    if kind == "header":
+        found = delivery.headers.get(name)
+    else:
+        found = {"json": text_at, "form": form_field, "query": query_field}[kind](delivery, name)
+    return token(found) if found else ""
 
 
 def _fingerprint_of(delivery: Delivery, provider: Provider) -> str:

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
-from webhook_inbox.domain.errors import Permanent
+from webhook_inbox.domain.errors import Permanent, Skipped
 from webhook_inbox.domain.ports import Blobs, Item
+from webhook_inbox.domain.timestamps import from_ms
 
 # Above this size an S3 put is cheaper than the write units, and a duplicate costs none.
 INLINE_LIMIT: Final = 8 * 1024
@@ -29,18 +30,20 @@ class Packed:
     blob: bytes = b""
 
 
-def pack(body: bytes, *, source: str, prefix: str = PREFIX) -> Packed:
+def pack(body: bytes, *, source: str, event_id: str = "", prefix: str = PREFIX) -> Packed:
     """Returns how to store a body.
 
-    A key in S3 ends in the body's SHA-256, so that another object cannot replace it. The bucket's
-    lifecycle rules depend on the prefix.
+    A key in S3 ends in the body's SHA-256, so that another object cannot replace it. An event's own
+    body has its id's hash in it, so that an erasure deletes no equal body of another event. The
+    bucket's lifecycle rules depend on the prefix.
     """
     costly = prefix == REJECTED_PREFIX and len(body) > COMPRESSED_LIMIT
     data, encoding = (body, "raw") if costly else _compress(body)
     attributes: Item = {"body_encoding": encoding, "body_size": len(body)}
     if len(data) <= INLINE_LIMIT:
         return Packed({**attributes, "body": data})
-    key = f"{prefix}{source}/{sha256(body).hexdigest()}"
+    owner = f"{sha256(event_id.encode()).hexdigest()[:32]}/" if event_id else ""
+    key = f"{prefix}{source}/{owner}{sha256(body).hexdigest()}"
     return Packed({**attributes, "body_ref": key}, blob_key=key, blob=data)
 
 
@@ -50,7 +53,10 @@ def unpack(item: Item, blobs: Blobs) -> bytes:
     Raises:
         Unavailable: S3 failed.
         Permanent: the object is missing or was changed.
+        Skipped: an operator has erased it.
     """
+    if "erased_at" in item:
+        raise Skipped(f"its payload was erased on {from_ms(item['erased_at']):%Y-%m-%d}")
     if "body" in item:
         return _decode(item["body"], item["body_encoding"])
     key: str = item["body_ref"]

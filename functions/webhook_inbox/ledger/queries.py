@@ -39,6 +39,7 @@ class Received:
     event_id: str
     type: str
     received_at: datetime
+    tenant: str = ""
 
 
 @dataclass(frozen=True, slots=True, order=True)

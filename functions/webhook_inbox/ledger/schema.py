@@ -217,6 +217,7 @@ def run_identity(of: StoredEvent | Run, handler: str, *, expires_at: datetime) -
         "type": of.type,
         "expires_at": to_seconds(expires_at),
         **({"ordering_key": key} if key else {}),
+        **({"tenant": of.tenant} if of.tenant else {}),
     }
 
 
@@ -313,6 +314,8 @@ def event_to(event: StoredEvent) -> Item:
         item["request_id"] = event.request_id
     if event.agent:
         item["agent"] = event.agent
+    if event.tenant:
+        item["tenant"] = event.tenant
     if event.ordering_keys:
         item["ordering_keys"] = dict(event.ordering_keys)
     if event.identical_to:
@@ -341,10 +344,12 @@ def event_from(item: Item, body: bytes) -> StoredEvent:
         guard=item.get("guard", ""),
         request_id=item.get("request_id", ""),
         agent=item.get("agent", ""),
+        tenant=item.get("tenant", ""),
         ordering_keys=item.get("ordering_keys", {}),
         identical_to=item.get("identical_to", ""),
         held=item.get("held", False),
         dropped=item.get("dropped", ""),
+        erased_at=from_ms(item["erased_at"]) if "erased_at" in item else None,
     )
 
 

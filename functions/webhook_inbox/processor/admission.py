@@ -135,7 +135,7 @@ class Admission:
         if spec.name not in known:
             try:
                 body = payloads.unpack(row, self._blobs)
-            except Permanent as error:
+            except (Permanent, Skipped) as error:
                 return replace(decision, instead=error)
             found = message_groups.ordering_keys_of([spec], body)
             if not found:

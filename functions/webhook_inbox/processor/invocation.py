@@ -155,5 +155,6 @@ def _handed(event: StoredEvent, registered: Registered) -> Event:
         body=event.body,
         occurred_at=event.occurred_at,
         agent=event.agent,
+        tenant=event.tenant,
         versions=registered.versions,
     )

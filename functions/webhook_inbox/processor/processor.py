@@ -12,7 +12,13 @@ from typing import Any, Final
 
 from webhook_inbox import providers
 from webhook_inbox.destinations.gate import Gate
-from webhook_inbox.domain.errors import Deferred, ForeignMessage, Permanent, Unavailable
+from webhook_inbox.domain.errors import (
+    Deferred,
+    ForeignMessage,
+    Permanent,
+    Skipped,
+    Unavailable,
+)
 from webhook_inbox.domain.manifest import SMOKE, SPLIT, HandlerSpec, Manifest
 from webhook_inbox.domain.model import Run, Status, StoredEvent, WaitStrategy
 from webhook_inbox.domain.ports import Blobs, Clock, Executor, Item, Message, Randomness, Table
@@ -288,7 +294,7 @@ class Processor:
         """Runs the handler and returns the error that it raised."""
         try:
             event = replace(decision.event, body=payloads.unpack(row, self._blobs))
-        except Permanent as error:
+        except (Permanent, Skipped) as error:
             return error
         except Unavailable as error:
             # The handler has not been called: a storage outage must not cost an attempt.

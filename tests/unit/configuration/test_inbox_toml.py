@@ -1,5 +1,6 @@
 """What inbox.toml may say, and how it is told what is wrong with it."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -29,6 +30,30 @@ def test_a_source_needs_its_provider_alone() -> None:
     sources = load('[sources.shop]\nprovider = "stripe"\n').sources
 
     assert sources == {"shop": SourceSpec("shop", "stripe", "shop")}
+
+
+@pytest.mark.parametrize(
+    ("written", "location"),
+    [
+        ('{ json = "account.id" }', ("json", "account.id")),
+        ('{ header = "X-Tenant" }', ("header", "x-tenant")),
+        ('{ form = "account" }', ("form", "account")),
+        ('{ query = "tenant" }', ("query", "tenant")),
+    ],
+)
+def test_a_tenant_has_one_location(written: str, location: tuple[str, str]) -> None:
+    source = load(f'[sources.shop]\nprovider = "stripe"\ntenant = {written}\n').sources["shop"]
+
+    assert source.tenant == location
+    data = json.loads(json.dumps(Manifest("test", "1", {"shop": source}, {}).to_data()))
+    assert Manifest.from_data(data).sources == {"shop": source}
+
+
+@pytest.mark.parametrize("written", ["{}", '{ path = "x" }', '{ json = "a", query = "b" }', '"a"'])
+def test_a_tenant_without_one_location_is_refused(written: str) -> None:
+    told = fault(f'[sources.shop]\nprovider = "stripe"\ntenant = {written}\n')
+
+    assert "tenant" in told
 
 
 def test_what_a_source_says_reaches_the_manifest() -> None:

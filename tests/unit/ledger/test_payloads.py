@@ -51,7 +51,8 @@ def test_a_large_body_lies_under_a_key_that_ends_in_its_hash(world: World) -> No
     body = noise(20_000)
     world.deliver(body=body)
     (key,) = world.blobs.objects
-    assert key == f"bodies/acme/{sha256(body).hexdigest()}"
+    event = sha256(b"evt-1").hexdigest()[:32]
+    assert key == f"bodies/acme/{event}/{sha256(body).hexdigest()}"
     row = world.event_row()
     assert row is not None
     assert "body" not in row

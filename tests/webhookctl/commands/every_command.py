@@ -62,6 +62,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "destinations open": ("crm", *WHY),
     "dlq list": (),
     "doctor": (),
+    "erase": ("evt-1", *WHY),
     "handlers list": (),
     "handlers pause": ("acme.notify", *WHY),
     "handlers resume": ("acme.notify",),

@@ -1,5 +1,6 @@
 """`inbox list`: the newest events first, or those that need by_due."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -393,3 +394,16 @@ def test_a_status_that_is_none_is_a_wrong_call(cli: Cli) -> None:
     shown = cli("inbox", "list", "--status", "lost")
     assert shown.code == 2
     assert "dead_letter" in shown.err
+
+
+def test_the_events_of_a_tenant_are_selected(cli: Cli, inbox: Inbox) -> None:
+    acme = replace(inbox.manifest.sources["acme"], tenant=("header", "x-tenant"))
+    inbox.deploy(replace(inbox.manifest, sources={**inbox.manifest.sources, "acme": acme}))
+    inbox.fails("acme.fulfil", Permanent("a 422"))
+    for number, name in enumerate(("t-1", "t-2", "t-1")):
+        inbox.deliver(f"evt-{number}", headers={"x-tenant": name})
+    inbox.work()
+
+    assert ids(cli, "--tenant", "t-1") == ["evt-2", "evt-0"]
+    assert ids(cli, "--tenant", "t-1", "--status", "dead_letter") == ["evt-2", "evt-0"]
+    assert cli("inbox", "inspect", "evt-1", "--json").data["tenant"] == "t-2"

@@ -38,3 +38,11 @@ class S3Blobs:
             return self._call("s3", "GetObject", attempt)
         except errors.Missing:
             return None
+
+    def delete(self, key: str) -> None:
+        """See the port."""
+        self._call(
+            "s3",
+            "DeleteObject",
+            lambda: self._client.delete_object(Bucket=self._bucket, Key=key),
+        )

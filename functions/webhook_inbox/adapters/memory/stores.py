@@ -32,6 +32,12 @@ class MemoryBlobs:
             _check(key, "GetObject")
             return self.objects.get(key)
 
+    def delete(self, key: str) -> None:
+        """See the port."""
+        with FaultyCall(self.faults, "s3", "DeleteObject"):
+            _check(key, "DeleteObject")
+            self.objects.pop(key, None)
+
 
 def _check(key: str, operation: str) -> None:
     if not 0 < text_size(key) <= KEY_BYTES:

@@ -40,7 +40,9 @@ class Index:
 
 
 INDEXES: Final = (
-    Index(BY_RECEIVED, "received_bucket", "received_at", ("source", "type", "runs", "held")),
+    Index(
+        BY_RECEIVED, "received_bucket", "received_at", ("source", "type", "runs", "held", "tenant")
+    ),
     Index(BY_DUE, "due_bucket", "due_at"),
 )
 

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 from webhook_inbox.domain.json_path import parse
 from webhook_inbox.providers.schemes import tokens
-from webhook_inbox.providers.schemes.signatures.asymmetric import RSA_BITS, pem
+from webhook_inbox.providers.schemes.signatures.asymmetric import RSA_BITS, pem, private_key
 
 Head = Mapping[str, Any]
 PEM: Final = "-----BEGIN"
@@ -188,7 +188,7 @@ def _material(value: object) -> Any | None:
 def _from_pem(value: str) -> Any | None:
     try:
         if "PRIVATE KEY" in value:
-            return serialization.load_pem_private_key(value.encode(), password=None)
+            return private_key(value)
         return pem(value)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         return None

@@ -1,0 +1,126 @@
+"""Erases the payload of an event and keeps its ledger: identity, runs, effects.
+
+    audit ──► event row: erased_at, without body and headers ──► blob ──► conflicts ──► error texts
+
+A row that is marked has no payload for any reader, also while its blob still exists; the row names
+the blob until it is deleted, so a repeated call finishes what a crash interrupted. The fingerprint
+stays: a later delivery is a duplicate or a conflict, as before. A run that a worker takes after the
+mark ends as skipped; an attempt that has begun has read its payload, and goes on to its end.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from webhook_inbox.domain.conditions import Equals
+from webhook_inbox.domain.errors import ConditionFailed
+from webhook_inbox.domain.model import Run, Status
+from webhook_inbox.domain.ports import Blobs, Change, Item, Key, Randomness, Table
+from webhook_inbox.domain.timestamps import from_ms, to_ms
+from webhook_inbox.ledger import audit
+from webhook_inbox.ledger.schema import (
+    RUN_PREFIX,
+    attempt_to,
+    conflict_key,
+    event_key,
+    event_pk,
+    key_of_run,
+    live,
+    run_from,
+)
+from webhook_inbox.ledger.settle import as_seen
+
+ERASED: Final = "(erased)"
+# A worker is about to write the texts of the first; the second shows its text to an approver.
+IN_PROGRESS: Final = frozenset({Status.PROCESSING, Status.HELD})
+
+
+@dataclass(frozen=True, slots=True)
+class ErasureRequest:
+    """A request to erase one event's payload."""
+
+    source: str
+    event_id: str
+    by: str
+    reason: str
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Erasure:
+    """The result of an erasure.
+
+    Attributes:
+        erased_at: when the payload was erased first.
+        unfinished: the handlers whose runs are in progress or held. The error texts of these runs
+            are still stored; the same call erases them later.
+    """
+
+    erased_at: datetime
+    unfinished: tuple[str, ...]
+
+
+def erase(
+    table: Table, blobs: Blobs, randomness: Randomness, request: ErasureRequest
+) -> Erasure | None:
+    """Erases a payload, those of its conflicts, and the error texts of its runs.
+
+    Returns None if the event is unknown, has expired, or was replaced meanwhile.
+
+    Raises:
+        Unavailable: storage failed; the payload may be erased, and the call can be repeated.
+    """
+    source, event_id, now = request.source, request.event_id, request.now
+    row = live(table.get(event_key(source, event_id)), now)
+    if row is None:
+        return None
+    audit.record(
+        table,
+        randomness,
+        action="erase",
+        by=request.by,
+        reason=request.reason,
+        request={"source": source},
+        event_ids=(event_id,),
+        now=now,
+    )
+    try:
+        erased_at = _empty(table, blobs, row, now)
+        for conflict in table.query(conflict_key(source, event_id, "").pk):
+            _empty(table, blobs, conflict, now)
+    except ConditionFailed:
+        return None
+    runs = map(run_from, table.query(event_pk(source, event_id), sk_prefix=RUN_PREFIX))
+    return Erasure(erased_at, tuple(_forget_errors(table, runs)))
+
+
+def _empty(table: Table, blobs: Blobs, row: Item, now: datetime) -> datetime:
+    """Marks a row, and removes its payload; returns when it was marked first."""
+    key, same = Key(row["pk"], row["sk"]), Equals("received_at", row["received_at"])
+    mark = Change(set={"headers": {}}, default={"erased_at": to_ms(now)}, remove=("body",))
+    marked = table.update(key, mark, when=same)
+    if "body_ref" in marked:
+        blobs.delete(marked["body_ref"])
+        table.update(key, Change(remove=("body_ref",)), when=same)
+    return from_ms(marked["erased_at"])
+
+
+def _forget_errors(table: Table, runs: Iterable[Run]) -> Iterable[str]:
+    """Erases the error texts of handlers; yields the runs that are not at rest."""
+    for run in runs:
+        if run.status in IN_PROGRESS or not _forget(table, run):
+            yield run.handler
+
+
+def _forget(table: Table, run: Run) -> bool:
+    attempts = [
+        attempt_to(replace(each, error=ERASED if each.error else "")) for each in run.attempts
+    ]
+    error = {"last_error": ERASED} if run.last_error else {}
+    change = Change(set={"attempts": attempts, **error})
+    try:
+        table.update(key_of_run(run), change, when=as_seen(run))
+    except ConditionFailed:
+        return False
+    return True
