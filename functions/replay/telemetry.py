@@ -5,7 +5,7 @@ from typing import Any
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
-from webhook_inbox.replay.replay import ReplayReport
+from webhook_inbox.replay.report import ReplayReport
 from webhook_inbox.replay.request import ReplayRequest
 
 

@@ -28,7 +28,9 @@ from simulation.worlds.scenario import (
 )
 from webhook_inbox.replay.request import ReplayRequest
 
-FORCED: Final = ReplayRequest(event_ids=("e1",), handler="mail", force=True, rate_per_second=500)
+FORCED: Final = ReplayRequest(
+    event_ids=("e1",), handler="mail", force=True, reason="agreed", rate_per_second=500
+)
 REPLAYED: Final = ReplayRequest(event_ids=("e1",), handler="mail", rate_per_second=500)
 
 HANDLER_WORLDS: Final = (

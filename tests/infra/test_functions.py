@@ -14,6 +14,7 @@ from webhook_inbox.adapters.environment import (
     IngestEnvironment,
     MaintenanceEnvironment,
     ProcessorEnvironment,
+    ReplayEnvironment,
 )
 from webhook_inbox.domain.secrets import COMPLETION_KEY, TOKEN_KEY
 
@@ -264,7 +265,7 @@ def test_reconciler_runs_every_minute(dev: Template) -> None:
     [
         ("ingest", IngestEnvironment),
         ("processor", ProcessorEnvironment),
-        ("replay", MaintenanceEnvironment),
+        ("replay", ReplayEnvironment),
         ("reconciler", MaintenanceEnvironment),
     ],
 )

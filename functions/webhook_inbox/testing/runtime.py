@@ -143,7 +143,13 @@ class InMemoryRuntime:
 
     def replay(self, source: str, event_id: str, handler: str, *, force: bool) -> None:
         """Replays a run."""
-        request = ReplayRequest(source=source, handler=handler, event_ids=(event_id,), force=force)
+        request = ReplayRequest(
+            source=source,
+            handler=handler,
+            event_ids=(event_id,),
+            force=force,
+            reason="a test of the handler" if force else "",
+        )
         self._replay.run(request, deadline=self._clock.now() + INVOCATION)
         self.work()
 
