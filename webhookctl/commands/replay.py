@@ -237,7 +237,8 @@ class _Job:
         more = f" More than {self._limit} match: raise --limit." if report.cursor else ""
         if not report.sent:
             return self._nothing() + (more if found.complete else "")
-        these = f"Send these {found.runs} with `{self._these(report.selection)}`"
+        runs = "this run" if found.runs == "1 run" else f"these {found.runs}"
+        these = f"Send {runs} with `{self._these(report.selection)}`"
         if not self._given:
             return these + "."
         if self._forced():

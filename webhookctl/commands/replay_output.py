@@ -41,7 +41,7 @@ def listed(output: Output, found: Found) -> None:
     if report.sent:
         _warnings(output, report)
         _groups(output, report)
-        output.line(f"  estimated cost: {_cost(report.sent)}")
+        output.text(f"estimated cost: {_cost(report.sent)}", indent="  ", hanging="  ")
     _sample(output, report)
 
 
@@ -74,25 +74,30 @@ def _counts(output: Output, report: ReplayReport) -> None:
 
 
 def _warnings(output: Output, report: ReplayReport) -> None:
-    if report.retrying:
-        output.line(f"  {report.retrying} of them have a retry pending, which a replay replaces")
-    if report.repeated:
-        output.line(
-            f"  {report.repeated} of them are finished and would be repeated; effects keep their"
-            " keys, so recorded ones are not executed again"
-        )
-    if report.batches:
-        output.line(
-            f"  {report.batches} of them are whole batches: the split continues, and items with"
-            " runs are not repeated (select items by their own ids)"
-        )
+    notes = (
+        (report.retrying, "have a retry pending, which the replay replaces"),
+        (
+            report.repeated,
+            "are finished and would be repeated; effects keep their keys, so recorded ones are not"
+            " executed again",
+        ),
+        (
+            report.batches,
+            "split a whole batch: the split continues, and items that have runs are not repeated;"
+            " select items by their own ids",
+        ),
+    )
+    for number, text in notes:
+        if number:
+            output.text(f"{number} of them {text}", indent="  ", hanging="  ")
 
 
 def _groups(output: Output, report: ReplayReport) -> None:
     handlers = sorted(report.handlers.items(), key=lambda each: (-each[1], each[0]))
-    output.line("  by handler: " + ", ".join(f"{number}x {name}" for name, number in handlers))
-    for text, number in most(report.errors).items():
-        output.line(f"  {number}x {text}")
+    for title, counts in (("by handler", dict(handlers)), ("by error", most(report.errors))):
+        output.line(f"  {title}:")
+        for name, number in counts.items():
+            output.text(f"{number:>6}  {name}", indent="", hanging=" " * 8)
 
 
 def _cost(runs: int) -> str:

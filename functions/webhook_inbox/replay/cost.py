@@ -2,12 +2,12 @@
 
 from typing import Any, Final
 
-# Dollars per million, on demand in us-east-1, November 2026:
+# Dollars per million, on demand in us-east-1, as of July 2025:
 # https://aws.amazon.com/dynamodb/pricing/on-demand/, https://aws.amazon.com/sqs/pricing/
 WRITE_PRICE: Final = 0.625
 READ_PRICE: Final = 0.125
 MESSAGE_PRICE: Final = 0.40
-PRICES_OF: Final = "us-east-1, November 2026"
+PRICES_OF: Final = "us-east-1, July 2025"
 # Of a run with a row of 2 KB: the reset, the lease and the settlement, each with the due index.
 WRITES: Final = 10
 # The run's row in the search, and the event's row in the attempt.
