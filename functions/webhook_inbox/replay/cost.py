@@ -8,7 +8,7 @@ WRITE_PRICE: Final = 0.625
 READ_PRICE: Final = 0.125
 MESSAGE_PRICE: Final = 0.40
 PRICES_OF: Final = "us-east-1, July 2025"
-# Of a run with a row of 2 KB: the reset, the lease and the settlement, each with the due index.
+# A run with a row of 2 KB: the reset, the lease and the settlement, each with the due index.
 WRITES: Final = 10
 # The run's row in the search, and the event's row in the attempt.
 READS: Final = 2

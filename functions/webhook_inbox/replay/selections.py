@@ -28,7 +28,7 @@ SELECTION_LIFE: Final = timedelta(days=7)
 CHUNK: Final = 100
 _HEAD: Final = "head"
 _ID_LENGTH: Final = 12
-# What a page of the list does not take from the request that began it.
+# Fields of the first request that later pages do not keep.
 _OF_ONE_PAGE: Final = {"cursor", "selection", "seconds"}
 
 
