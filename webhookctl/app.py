@@ -17,6 +17,7 @@ from webhookctl.commands import (
     hold,
     inbox,
     init,
+    mcp,
     preflight,
     rejected,
     replay,
@@ -67,6 +68,7 @@ app.add_typer(hold.app, name="hold")
 app.command("complete")(complete.complete)
 app.add_typer(handlers.app, name="handlers")
 app.add_typer(destinations.app, name="destinations")
+app.command("mcp")(mcp.mcp)
 app.command("check")(check.check)
 app.command("preflight")(preflight.preflight)
 app.command("verify")(verify.verify)

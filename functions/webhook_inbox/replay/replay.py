@@ -359,6 +359,7 @@ class Replay:
             "reason": request.reason,
             **({"forced": True} if str(run.status) in _FINISHED else {}),
             **({"selection": request.selection} if request.selection else {}),
+            **({"new_keys": True} if request.new_keys else {}),
         }
         change = Change(
             set={
@@ -369,6 +370,7 @@ class Replay:
                 "attempts_in_round": 0,
                 "last_at": to_ms(now),
                 "replays": [*map(dict, run.replays), entry][-REPLAYS_KEPT:],
+                **({"key_version": run.key_version + 1} if request.new_keys else {}),
             },
             default={"first_at": to_ms(now)},
             # Without the lease id a stale worker cannot settle the run.
@@ -382,6 +384,8 @@ class Replay:
                 "held",
                 "waits_for",
                 "blocking",
+                # An approval permits one execution.
+                *(("approvals",) if request.new_keys else ()),
             ),
         )
         own = {"replays": change.set["replays"]}

@@ -51,6 +51,9 @@ class ReplayRequest(BaseModel):
     `stop_at_failures` (0-1) ends the replay of a selection when a larger share of its runs has
     failed again. `seconds` ends a page early.
 
+    `new_keys` gives the runs new idempotency keys, so that every effect is performed again, also
+    those that are committed or in doubt, and every approval is asked for again.
+
     `rate_per_second` 0.1-500, `limit` 1-10000. Naive times are UTC.
     """
 
@@ -75,6 +78,7 @@ class ReplayRequest(BaseModel):
     stop_at_failures: Annotated[float, Field(gt=0, le=1)] | None = None
     dry_run: bool = False
     force: bool = False
+    new_keys: bool = False
     reason: Annotated[str, Field(max_length=500)] = ""
     requested_by: Annotated[str, Field(max_length=200)] = ""
     cursor: str | None = None
@@ -139,6 +143,10 @@ class ReplayRequest(BaseModel):
             raise ValueError("fix writes the list of a dry run: add dry_run")
         if self.stop_at_failures is not None and not self.selection:
             raise ValueError("stop_at_failures needs a selection: make one by a dry run with fix")
+        if self.new_keys and not (self.event_ids and self.handler and self.reason):
+            raise ValueError(
+                "new_keys needs event_ids, handler and reason: it performs effects again"
+            )
         return self
 
     @model_validator(mode="after")
