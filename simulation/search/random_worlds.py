@@ -184,7 +184,7 @@ def _budget(rng: Random) -> Budget:
 
 def _requests(webhooks: tuple[Webhook, ...]) -> list[ReplayRequest]:
     ids = (webhooks[0].event_id,)
-    forced = {"handler": "mail", "force": True, "reason": "agreed"}
+    forced: dict[str, Any] = {"handler": "mail", "force": True, "reason": "agreed"}
     return [
         ReplayRequest(status=(EventStatus.DEAD_LETTER,), rate_per_second=500),
         ReplayRequest(event_ids=ids, rate_per_second=500),
