@@ -22,6 +22,8 @@
     same                          rest#{day}               count of the others: ingest/ignored
     enrolment#{source}            enrolment                open enrolment: ingest/enrolment
     audit#{day}                   {time}#{token}           operator action: ledger/audit
+    selection#{id}                head                     runs chosen by filters: replay/selections
+    same                          runs#{token}             list of its runs: replay/selections
     reconciler                    cursors                  events read: reconciler/received
     same                          sweeps                   last DLQ sweep: reconciler/reconciler
     due_index                     handler#{name}           listed handler: ledger/due_handlers

@@ -6,12 +6,11 @@ reconciler sends. The updates of a batch of runs are made at the same time, and 
 ten messages each; the messages of a FIFO lane are sent one after the other, oldest event first.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
 from webhook_inbox.domain.conditions import Absent, Condition, OneOf, either, every
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
@@ -36,20 +35,20 @@ from webhook_inbox.ledger.schema import (
 from webhook_inbox.queue import dead_letters
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.message import RunMessage
-from webhook_inbox.replay.request import (
-    Candidate,
-    Cursor,
-    NamedPlace,
-    ReplayRequest,
-    Search,
-)
+from webhook_inbox.replay.cursor import Cursor, NamedPlace
+from webhook_inbox.replay.failures import Watch
+from webhook_inbox.replay.report import ReplayOutcome, ReplayReport
+from webhook_inbox.replay.request import STOP_AT_FAILURES, ReplayRequest
+from webhook_inbox.replay.search import Candidate, Search
+from webhook_inbox.replay.selections import Chosen, RunSelection, Selections
 
 # A caller waits for the answer; the reconciler sweeps the rest.
 SWEEP_TIME: Final = timedelta(seconds=10)
 # The time that the invocation reserves for its answer.
 ANSWER_MARGIN: Final = timedelta(seconds=15)
-SAMPLE: Final = 10
 REPLAYS_KEPT: Final = 10
+# How often the outcomes of the runs that a selection has sent are read.
+WATCHED_EVERY: Final = timedelta(seconds=5)
 # A batch holds the runs of a fifth of a second at the asked rate.
 BATCH_SECONDS: Final = 0.2
 LARGEST_BATCH: Final = 100
@@ -57,50 +56,6 @@ _OPEN: Final = tuple(
     map(str, (Status.PENDING, Status.FAILED, Status.DEFERRED, Status.HELD, Status.DEAD_LETTER))
 )
 _FINISHED: Final = (str(Status.DONE), str(Status.SKIPPED))
-
-
-class ReplayOutcome(StrEnum):
-    """The outcome of a replay for one run."""
-
-    REPLAYED = "replayed"  # reset and sent
-    WOULD_REPLAY = "would_replay"  # the same, in a dry run
-    ADDED = "added"  # created and sent: its event was stored without it
-    WOULD_ADD = "would_add"  # the same, in a dry run
-    UNSENT = "unsent"  # reset; the queue failed, and the reconciler sends it
-    FINISHED = "finished"  # done or skipped, and not forced
-    IN_USE = "in_use"  # a worker holds its lease
-    HELD = "held"  # its body was received before under another id: a person decides by `hold`
-    EXPIRED = "expired"  # its event is gone
-    MISSING = "missing"  # no event of this id
-
-
-@dataclass(slots=True)
-class ReplayReport:
-    """The result of a replay.
-
-    `matched` counts runs; `cursor` goes into the next request. `failed` tells what ended the page
-    early; the runs that are counted keep their outcomes, and the cursor continues with the rest.
-    """
-
-    dry_run: bool
-    matched: int = 0
-    counts: dict[str, int] = field(default_factory=dict)
-    sample: list[dict[str, Any]] = field(default_factory=list)
-    cursor: str | None = None
-    dlq_removed: int = 0
-    failed: str = ""
-
-    def add(self, outcome: ReplayOutcome, run: Run | None = None) -> None:
-        """Counts one run."""
-        self.counts[outcome] = self.counts.get(outcome, 0) + 1
-        if run is not None and len(self.sample) < SAMPLE:
-            entry = {"source": run.source, "event_id": run.event_id, "handler": run.handler}
-            status = {"status": str(run.status), "last_error": run.last_error}
-            self.sample.append({**entry, **status, "outcome": str(outcome)})
-
-    def to_data(self) -> dict[str, Any]:
-        """Returns the report as JSON data."""
-        return asdict(self)
 
 
 class SendRate:
@@ -135,20 +90,25 @@ class SendRate:
 class ReplayPage:
     """The part of a replay that one invocation performs.
 
-    `cursor` is the place behind the last candidate; `batch` has the runs that are not yet sent.
+    `cursor` is the place behind the last candidate; `batch` has the runs that are not yet sent;
+    `listed` the runs that a dry run selects; `watch` observes the runs of a selection.
     """
 
     request: ReplayRequest
     report: ReplayReport
     pace: SendRate
     cursor: Cursor
+    watch: Watch | None = None
     batch: list[Run] = field(default_factory=list)
+    listed: list[Run] = field(default_factory=list)
+    watched_at: datetime | None = None
 
     def end(self, *, failed: str = "", again: Iterable[Run] = ()) -> None:
         """Ends the page before the end of the search."""
         named = ((run.source, run.event_id, run.handler) for run in again)
         self.report.failed = failed
-        self.report.cursor = Cursor(self.cursor.after, (*named, *self.cursor.again)).encode()
+        cursor = replace(self.cursor, again=(*named, *self.cursor.again))
+        self.report.cursor = cursor.encode()
 
 
 class Replay:
@@ -167,7 +127,15 @@ class Replay:
         parallel: Parallel = IN_TURN,
     ) -> None:
         self._manifest = manifest
-        self._search = Search(manifest=manifest, ledger=ledger, clock=clock, parallel=parallel)
+        self._selections = Selections(table, randomness)
+        self._search = Search(
+            manifest=manifest,
+            ledger=ledger,
+            table=table,
+            selections=self._selections,
+            clock=clock,
+            parallel=parallel,
+        )
         self._table = table
         self._listed = DueHandlers(table)
         self._lanes = lanes
@@ -183,33 +151,81 @@ class Replay:
         and the reconciler removes the rest.
 
         Raises:
+            InvalidRequestError: there is no such selection.
             Unavailable: the ledger failed before any run was read; nothing was replayed.
         """
-        report = ReplayReport(dry_run=request.dry_run)
-        cursor = Cursor.decode(request.cursor) if request.cursor else Cursor()
+        if request.seconds is not None:
+            end = self._clock.now() + timedelta(seconds=request.seconds) + ANSWER_MARGIN
+            deadline = min(deadline, end)
+        if request.fix:
+            return self._fix(request, deadline)
+        report = ReplayReport(dry_run=request.dry_run, selection=request.selection or "")
+        selection = self._selection(request)
+        cursor = self._cursor(request.cursor)
         # A cursor is no proof of a first page: the caller can have written it.
         if not request.dry_run:
             self._audit(request, cursor)
         pace = SendRate(self._clock, request.rate_per_second)
-        self._replay(ReplayPage(request, report, pace, cursor), deadline)
+        watch = Watch(self._selections, self._table, selection, cursor.begun) if selection else None
+        page = ReplayPage(request, report, pace, cursor, watch)
+        self._replay(page, self._candidates(page, selection), deadline)
         if not request.dry_run and report.cursor is None:
-            # A failure must not lose the report; the reconciler sweeps the DLQs as well.
-            with suppress(Unavailable):
-                end = min(deadline, self._clock.now() + SWEEP_TIME)
-                for queue in self._dlqs.values():
-                    swept = dead_letters.sweep(queue, self._table, clock=self._clock, deadline=end)
-                    report.dlq_removed += swept.removed
+            self._sweep(report, deadline)
         return report
 
-    def _replay(self, page: ReplayPage, deadline: datetime) -> None:
+    def _selection(self, request: ReplayRequest) -> RunSelection | None:
+        now = self._clock.now()
+        return self._selections.read(request.selection, now) if request.selection else None
+
+    def _cursor(self, text: str | None) -> Cursor:
+        cursor = Cursor.decode(text) if text else Cursor()
+        return cursor if cursor.begun else replace(cursor, begun=to_ms(self._clock.now()))
+
+    def _candidates(self, page: ReplayPage, selection: RunSelection | None) -> Iterator[Candidate]:
+        if selection is not None:
+            return self._search.chosen(selection, page.cursor)
+        return self._search.candidates(page.request, page.cursor)
+
+    def _fix(self, request: ReplayRequest, deadline: datetime) -> ReplayReport:
+        """Adds a page of the search to a selection; the report is of all its pages."""
+        selection = self._selection(request) or self._selections.begin(request, self._clock.now())
+        report = selection.report
+        if selection.version and not selection.cursor:
+            return report
+        report.failed, report.cursor = "", None
+        pace = SendRate(self._clock, selection.request.rate_per_second)
+        page = ReplayPage(selection.request, report, pace, self._cursor(selection.cursor))
+        self._replay(page, self._candidates(page, None), deadline)
+        # At its limit a selection ends; the cursor in the report tells that there are more runs.
+        ended = report.cursor is None or report.matched >= page.request.limit
+        cursor = "" if ended else report.cursor or ""
+        self._selections.extend(selection, page.listed, report, cursor=cursor)
+        return report
+
+    def _sweep(self, report: ReplayReport, deadline: datetime) -> None:
+        # A failure must not lose the report; the reconciler sweeps the DLQs as well.
+        with suppress(Unavailable):
+            end = min(deadline, self._clock.now() + SWEEP_TIME)
+            for queue in self._dlqs.values():
+                swept = dead_letters.sweep(queue, self._table, clock=self._clock, deadline=end)
+                report.dlq_removed += swept.removed
+
+    def _replay(
+        self, page: ReplayPage, candidates: Iterator[Candidate], deadline: datetime
+    ) -> None:
         report, first = page.report, page.cursor
+        report.position = first.encode()
+        if self._stops(page):
+            return
         try:
-            for found in self._search.candidates(page.request, first):
+            for found in candidates:
                 # Candidates that do not fit take time as well. Each call reads at least one, so
                 # that a caller who follows the cursor makes progress.
                 late = self._clock.now() > deadline - ANSWER_MARGIN and page.cursor != first
                 if late or (found.fits and report.matched >= page.request.limit):
                     page.end()
+                    break
+                if self._stops(page):
                     break
                 page.cursor = found.cursor
                 self._take(page, found)
@@ -219,23 +235,42 @@ class Replay:
             if page.cursor == first:
                 raise
             page.end(failed=str(error))
+        report.position = page.cursor.encode()
         self._send(page)
         page.pace.end()
 
+    def _stops(self, page: ReplayPage) -> bool:
+        """Reads now and then the outcomes of a selection's runs; True if too many failed."""
+        now = self._clock.now()
+        if page.watch is None or (page.watched_at and now < page.watched_at + WATCHED_EVERY):
+            return False
+        page.watched_at = now
+        limit = page.request.stop_at_failures or STOP_AT_FAILURES
+        why = page.watch.observe(page.cursor, page.report, limit)
+        if why and not page.request.dry_run:
+            page.end(failed=why)
+            return True
+        return False
+
     def _take(self, page: ReplayPage, found: Candidate) -> None:
         run, report = found.run, page.report
+        report.unsearched += found.unsearched
         if run is None:
             report.add(ReplayOutcome.MISSING)
             return
         if not found.fits:
             return
+        obstacle = self._obstacle(run, page.request, found.chosen)
+        if obstacle is ReplayOutcome.ALREADY_REPLAYED:
+            report.add(obstacle, run)
+            return
         report.matched += 1
-        obstacle = self._obstacle(run, page.request)
         if obstacle is not None:
             report.add(obstacle, run)
         elif page.request.dry_run:
-            new = run.added and not run.generation
+            new = _is_new(run)
             report.add(ReplayOutcome.WOULD_ADD if new else ReplayOutcome.WOULD_REPLAY, run)
+            page.listed.append(run)
         else:
             page.batch.append(run)
             if len(page.batch) >= _batch_size(page.request.rate_per_second):
@@ -257,8 +292,7 @@ class Replay:
                     again.append(run)
                 case RunMessage():
                     unsent = result not in sent
-                    new = run.added and not run.generation
-                    outcome = ReplayOutcome.ADDED if new else ReplayOutcome.REPLAYED
+                    outcome = ReplayOutcome.ADDED if _is_new(run) else ReplayOutcome.REPLAYED
                     page.report.add(ReplayOutcome.UNSENT if unsent else outcome, run)
                 case _:
                     page.report.add(result, run)
@@ -283,9 +317,13 @@ class Replay:
         accepted = self._parallel.map(lambda parcel: _send_in_order(*parcel), parcels)
         return {message for messages in accepted for message in messages}
 
-    def _obstacle(self, run: Run, request: ReplayRequest) -> ReplayOutcome | None:
+    def _obstacle(
+        self, run: Run, request: ReplayRequest, chosen: Chosen | None
+    ) -> ReplayOutcome | None:
         """Returns why the run, as it was read, cannot be replayed; None if it can."""
         now = self._clock.now()
+        if chosen is not None and not chosen.is_as_chosen(run):
+            return ReplayOutcome.ALREADY_REPLAYED
         if run.expires_at is not None and event_end(run.expires_at) <= now:
             return ReplayOutcome.EXPIRED
         if str(run.status) in _FINISHED and not request.force:
@@ -303,6 +341,8 @@ class Replay:
         try:
             self._write(run, request, self._clock.now())
         except ConditionFailed as error:
+            if request.selection and (error.old or {}).get("generation", 0) > run.generation:
+                return ReplayOutcome.ALREADY_REPLAYED
             done = error.old is not None and error.old.get("status") in _FINISHED
             return ReplayOutcome.FINISHED if done else ReplayOutcome.IN_USE
         except Unavailable as error:
@@ -319,6 +359,7 @@ class Replay:
             "by": request.requested_by,
             "reason": request.reason,
             **({"forced": True} if str(run.status) in _FINISHED else {}),
+            **({"selection": request.selection} if request.selection else {}),
             **({"new_keys": True} if request.new_keys else {}),
         }
         change = Change(
@@ -374,6 +415,11 @@ class Replay:
             event_ids=(request.event_ids or ())[begin:],
             now=self._clock.now(),
         )
+
+
+def _is_new(run: Run) -> bool:
+    """Returns whether a replay adds the run."""
+    return run.added and not run.generation
 
 
 def _batch_size(rate: float) -> int:

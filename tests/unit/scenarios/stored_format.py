@@ -250,6 +250,7 @@ class Scenario:
         accept(world, "ship-fresh", "ship", customer="cus_9")
         accept(world, "ship-keyless", "ship")
         Traces(world.table, world.clock).begin("smoke-1")
+        world.replay(status=["dead_letter"], dry_run=True, fix=True, requested_by="ops")
 
     # -- what handlers do
 

@@ -438,6 +438,13 @@ def test_operator_actions_are_listed(world: World) -> None:
     assert sorted(actions) == ["approve", "pause", "replay", "replay", "replay"]
 
 
+def test_a_selection_is_replayed(world: World) -> None:
+    [head] = [row for row in world.rows("selection#") if row["sk"] == "head"]
+    report = world.replay(selection=head["pk"].removeprefix("selection#"))
+    assert report.counts == {"replayed": len(report.sample)}
+    assert {entry["status"] for entry in report.sample} == {"dead_letter"}
+
+
 # -- messages
 
 

@@ -76,7 +76,7 @@ def test_until_is_exact_although_the_index_rounds_times_up(cli: Cli, inbox: Inbo
 
 @pytest.fixture
 def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("webhookctl.search.PAGE", 1)
+    monkeypatch.setattr("webhook_inbox.ledger.queries.PAGE", 1)
 
 
 def spied(inbox: Inbox) -> list[int]:
