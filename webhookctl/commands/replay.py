@@ -7,7 +7,11 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from webhook_inbox.adapters.system import SystemRandomness
+from webhook_inbox.ledger import audit
+from webhook_inbox.ledger.audit import AuditRecord
 from webhook_inbox.replay.replay import SAMPLE, ReplayOutcome, ReplayReport
+from webhook_inbox.replay.request import ReplayRequest
 from webhookctl.checkout import require_known
 from webhookctl.display.output import counted
 from webhookctl.display.suggestions import Program
@@ -22,7 +26,6 @@ from webhookctl.invocation import (
     Since,
     Source,
     Until,
-    caller,
     takes_options,
 )
 from webhookctl.target import Target
@@ -104,7 +107,7 @@ def replay(  # noqa: PLR0913 - one parameter per option
     request: Payload = {name: value for name, value in filters.items() if value is not None}
     request |= {"rate_per_second": rate, "reason": reason, "force": force, "cursor": cursor}
     target = call.target
-    request["requested_by"] = by or caller(target)
+    request |= {"requested_by": call.caller, "on_behalf_of": by or ""}
     report = _run(call, target, request, limit) if yes else _total(target, request, limit)
     if report.matched == 0:
         require_known(target, source=source, handler=handler)
@@ -114,6 +117,8 @@ def replay(  # noqa: PLR0913 - one parameter per option
 def _run(call: Invocation, target: Target, request: Payload, limit: int) -> ReplayReport:
     """Counts the runs to show progress; then replays them in steps."""
     expected = _total(target, request, limit)
+    recorded = _recorded(call, target, request)
+    request = {**request, "audit_row": recorded.place}
     total = ReplayReport(dry_run=False)
     step = max(1, int(request["rate_per_second"] * STEP_SECONDS))
     with call.output.progress("processed", expected.matched) as advance:
@@ -121,7 +126,24 @@ def _run(call: Invocation, target: Target, request: Payload, limit: int) -> Repl
             _add(total, part)
             if part.matched:
                 advance(part.matched)
+    recorded.conclude(total.counts)
     return total
+
+
+def _recorded(call: Invocation, target: Target, request: Payload) -> AuditRecord:
+    """Writes the audit row of the whole replay, which its pages name."""
+    read = ReplayRequest.read(request)
+    return audit.record(
+        target.table,
+        SystemRandomness(),
+        action="replay",
+        by=call.actor(read.on_behalf_of),
+        reason=read.reason,
+        request=read.audited(),
+        event_ids=read.event_ids or (),
+        forced=read.force,
+        now=call.clock.now(),
+    )
 
 
 def _total(target: Target, request: Payload, limit: int) -> ReplayReport:

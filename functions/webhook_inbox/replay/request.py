@@ -28,6 +28,13 @@ NOT_OURS: Final = "cursor: this function did not return it for such a request"
 READ_AHEAD: Final = 16
 
 
+# In attributes of their own, or different in each page.
+_NOT_AUDITED: Final = {
+    **dict.fromkeys(("event_ids", "force", "reason", "requested_by", "on_behalf_of"), True),
+    **dict.fromkeys(("dry_run", "limit", "cursor", "audit_row"), True),
+}
+
+
 class InvalidRequestError(InboxError):
     """The replay payload cannot be used; the text names the field and the remedy."""
 
@@ -37,7 +44,8 @@ class ReplayRequest(BaseModel):
 
     Without `event_ids` it selects dead runs; with them, every unfinished run of those events.
     `force` also replays finished runs, of events and a handler given by name (G3).
-    `rate_per_second` 0.1-500, `limit` 1-10000. Naive times are UTC.
+    `rate_per_second` 0.1-500, `limit` 1-10000. Naive times are UTC. `audit_row` names the row that
+    webhookctl wrote for all pages of a replay; see `audit.begun`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -54,7 +62,9 @@ class ReplayRequest(BaseModel):
     dry_run: bool = False
     force: bool = False
     reason: Annotated[str, Field(max_length=500)] = ""
-    requested_by: Annotated[str, Field(max_length=200)] = ""
+    requested_by: Annotated[str, Field(max_length=2048)] = ""
+    on_behalf_of: Annotated[str, Field(max_length=200)] = ""
+    audit_row: Annotated[str, Field(max_length=100)] = ""
     cursor: str | None = None
 
     @field_validator("received_after", "received_before")
@@ -78,6 +88,14 @@ class ReplayRequest(BaseModel):
             if after is not None and isinstance(after, DueEntry) is not (self.event_ids is None):
                 raise ValueError(NOT_OURS)
         return self
+
+    def audited(self) -> dict[str, str]:
+        """Returns what the audit records of the request besides the actor and the event ids.
+
+        It is the same for each page of a replay.
+        """
+        asked = self.model_dump(mode="json", exclude_none=True, exclude=_NOT_AUDITED)
+        return {name: str(value) for name, value in asked.items()}
 
     @classmethod
     def read(cls, payload: object) -> "ReplayRequest":
