@@ -7,6 +7,7 @@ import typer
 
 from webhookctl.command_tree import CommandTree
 from webhookctl.commands import (
+    audit,
     check,
     complete,
     conformance,
@@ -65,6 +66,7 @@ app.command("replay")(replay.replay)
 app.command("skip")(skip.skip)
 app.add_typer(hold.app, name="hold")
 app.command("complete")(complete.complete)
+app.command("audit")(audit.audit)
 app.add_typer(handlers.app, name="handlers")
 app.add_typer(destinations.app, name="destinations")
 app.command("check")(check.check)

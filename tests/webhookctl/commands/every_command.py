@@ -11,6 +11,7 @@ from webhookctl.app import app
 IMPORTING = {"check", "dev", "preflight"}
 WHY = ("--reason", "why")
 ARGUMENTS: dict[str, tuple[str, ...]] = {
+    "audit": (),
     "complete": ("evt-1", "--result", "1"),
     "conformance": ("body.json",),
     "destinations list": (),
