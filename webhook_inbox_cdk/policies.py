@@ -43,8 +43,39 @@ AUDIT_ATTRIBUTES: Final = (
 )
 # What `conclude` changes of such a row.
 CONCLUSION: Final = ("pk", "sk", "counts")
+# What a decision about a held run reads and changes of the run and of its effect.
+DECISION: Final = (
+    "pk",
+    "sk",
+    "status",
+    "generation",
+    "attempt_count",
+    "approvals",
+    "held",
+    "resumed_at",
+    "last_at",
+    "done_at",
+    "last_error",
+    "due_bucket",
+    "due_at",
+    "lease_id",
+    "claimed_until",
+    "next_attempt_at",
+    "parked",
+    "resends",
+    "waits_for",
+    "committed_at",
+    "committed_by",
+    "result",
+    "found_by",
+    "word",
+    "error",
+    "failed_at",
+    "busy_until",
+    "unrecorded",
+)
 # The partitions that a decision about a held run changes.
-DECIDED: Final = ("event#*", "effect#*", "ordering_key#*", AUDIT_ROWS)
+DECIDED: Final = ("event#*", "effect#*", AUDIT_ROWS)
 # The partitions of which commands delete rows: a smoke test's, and the lines of ordering keys.
 DELETED: Final = ("smoke", "event#smoke#*", "conflict#smoke#*", "ordering_key#*", "selection#*")
 
@@ -167,7 +198,14 @@ class Policies(Construct):
                     "ForAllValues:StringEquals": {ATTRIBUTES: list(AUDIT_ATTRIBUTES)},
                 },
             ),
-            _allow("dynamodb:UpdateItem", on=table, when=_only_keys(DECIDED)),
+            _allow(
+                "dynamodb:UpdateItem",
+                on=table,
+                when={
+                    **_only_keys(DECIDED),
+                    "ForAllValues:StringEquals": {ATTRIBUTES: [*DECISION, "counts"]},
+                },
+            ),
             _deny(
                 "dynamodb:UpdateItem",
                 on=table,

@@ -36,6 +36,9 @@ from webhookctl.secret_documents import SecretDocuments
 from webhookctl.target import NoStack, Selection, Target
 
 STACK = "WebhookInbox-test"
+# moto's caller, alone and with `--by kim`.
+CALLER = "arn:aws:sts::123456789012:user/moto"
+KIM = f"{CALLER} for kim"
 PREFIX = "webhook-inbox/WebhookInbox-test/"
 MANIFEST = Manifest(
     stage="test",

@@ -58,6 +58,7 @@ def test_every_command_that_changes_several_runs_has_a_dry_run() -> None:
 
 def test_every_command_that_records_a_person_takes_the_name() -> None:
     assert {command for command in LEAVES if "--by" in options(command)} == {
+        *("audit", "secrets set", "sources reconcile"),
         *("complete", "handlers pause", "handlers resume", "hold approve", "hold deny"),
         *("rejected release", "replay", "secrets enrol", "skip", "smoke"),
     }
