@@ -2,15 +2,19 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import product
 from typing import Any
 
 import pytest
-from webhook_inbox_cdk.policies import AUDIT_ATTRIBUTES
+from webhook_inbox_cdk.policies import AUDIT_ATTRIBUTES, CONCLUSION, DECISION
 
 from tests.infra.template import Template, named
+from tests.unit.support.holding import deciding, effect, hold
+from tests.unit.support.people import person
+from tests.unit.support.world import World
+from webhook_inbox.domain.ports import Change, Item, Key
 
 # The policies that a role has.
 ROLES = {
@@ -152,6 +156,7 @@ OPERATING = {
     ),
     "complete": (
         *AUDITED,
+        Call("dynamodb:UpdateItem", "table", "event#stripe#evt-1", ("pk", "ended_by", "result")),
         Call("dynamodb:UpdateItem", "table", "event#stripe#evt-1", (*RUN, "waits_for")),
         SEND,
     ),
@@ -176,7 +181,6 @@ OPERATING = {
     ),
     "alarms test": (Call("cloudwatch:SetAlarmState", "Inbox-Alarm"),),
 }
-DECISION = ("pk", "sk", "status", "generation", "approvals", "resumed_at", "held", "lease_id")
 APPROVING = {
     "hold approve": (
         *AUDITED,
@@ -271,3 +275,30 @@ def test_the_policies_have_room_for_ten_lanes(dev: Template) -> None:
         of_a_lane = sum("slow" in arn for arn in arns)
         text = len(json.dumps(policy["PolicyDocument"], separators=(",", ":")))
         assert text + 8 * of_a_lane * 150 < POLICY_CHARACTERS
+
+
+@pytest.mark.parametrize("verb", ["approve", "deny", "happened"])
+def test_a_decision_changes_no_other_attributes(verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The approver's policy names the attributes that the code changes."""
+    world, seen = World(), dict[str, set[str]]()
+    asked = hold(world)
+    effect(world, asked.run)
+    update, put = world.table.update, world.table.put
+
+    def updated(key: Key, change: Change, **given: Any) -> Item:
+        names = {*change.set, *change.default, *change.add, *change.remove}
+        seen.setdefault(key.pk.partition("#")[0], set()).update(names)
+        return update(key, change, **given)
+
+    def written(item: Item, **given: Any) -> None:
+        seen.setdefault("put", set()).update(item)
+        put(item, **given)
+
+    monkeypatch.setattr(world.table, "update", updated)
+    monkeypatch.setattr(world.table, "put", written)
+    given = (asked, None) if verb == "happened" else (asked,)
+    getattr(deciding(world), verb)(*given, by=replace(person("kim"), on_behalf_of="a"), reason="r")
+
+    assert seen["event"] <= {*DECISION, "counts"}
+    assert seen["audit"] <= set(CONCLUSION)
+    assert seen["put"] <= set(AUDIT_ATTRIBUTES)
