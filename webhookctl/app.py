@@ -18,6 +18,7 @@ from webhookctl.commands import (
     hold,
     inbox,
     init,
+    mcp,
     preflight,
     rejected,
     replay,
@@ -69,6 +70,7 @@ app.command("complete")(complete.complete)
 app.command("audit")(audit.audit)
 app.add_typer(handlers.app, name="handlers")
 app.add_typer(destinations.app, name="destinations")
+app.command("mcp")(mcp.mcp)
 app.command("check")(check.check)
 app.command("preflight")(preflight.preflight)
 app.command("verify")(verify.verify)

@@ -101,7 +101,9 @@ def ask_replay(world: World, request: ReplayRequest) -> None:
     slot = world.free("replay", 2)
     # Two replays never draw the same tokens, even in the same slot and millisecond.
     drawn = 1000 * world.left.replays
-    _begin(world, slot, "replay", request, program, force=request.force, drawn=drawn)
+    keys = request.new_keys
+    force = request.force
+    _begin(world, slot, "replay", request, program, force=force, new_keys=keys, drawn=drawn)
 
 
 def decide(world: World, kind: str, pk: str, sk: str) -> None:
@@ -286,4 +288,6 @@ def _actor(world: World, job: Job) -> Actor:
     others = (j for j in world.jobs.values() if j is not job)
     held = frozenset(j.lease for j in others if j.lease and not j.overdue)
     replays = job.kind == "replay"
-    return Actor(job.kind, job.lease, job.webhook, job.message, replays, job.force, held)
+    return Actor(
+        job.kind, job.lease, job.webhook, job.message, replays, job.force, held, job.new_keys
+    )

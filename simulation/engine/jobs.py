@@ -23,6 +23,7 @@ class Job(NamedTuple):
         lease: the acquired lease that is not settled yet.
         handling: the run whose handler is executing.
         force: whether this replay may reopen finished runs.
+        new_keys: whether this replay may give its runs new keys.
         drawn: the number of random tokens generated.
         overdue: whether it was frozen and resumed after its timeout.
         circuit_seen: the change count of the destination's circuit when it was last read.
@@ -43,6 +44,7 @@ class Job(NamedTuple):
     lease: str = ""
     handling: RunName | None = None
     force: bool = False
+    new_keys: bool = False
     drawn: int = 0
     overdue: bool = False
     circuit_seen: int = 0

@@ -13,6 +13,7 @@ from simulation.invariants import circuits, cursors, due_index, effects
 from simulation.invariants.observer import Actor, Observer, RunName, must, named, run_name
 from simulation.invariants.transitions import changed, check_turn
 from simulation.worlds.scenario import Deployment, Scenario
+from webhook_inbox.domain.idempotency import versioned
 from webhook_inbox.domain.manifest import DEFAULT_LANE, SPLIT
 from webhook_inbox.domain.ports import Change, Item, Key
 from webhook_inbox.domain.timestamps import to_ms
@@ -198,8 +199,10 @@ class World:
         self.late = self.late[:number] + self.late[number + 1 :]
         # A late write of a replay still counts as the operator's.
         replays = call.method == "update" and "replays" in call.args[1].set
-        force = replays and any(request.force for request in self.scenario.requests)
-        self.execute(call, Actor("late", replays=replays, force=force))
+        requests = self.scenario.requests if replays else ()
+        force = any(request.force for request in requests)
+        new_keys = any(request.new_keys for request in requests)
+        self.execute(call, Actor("late", replays=replays, force=force, new_keys=new_keys))
 
     def throttle(self, lane: str, message_id: str) -> None:
         """Receives a message without processing it, as when Lambda throttles."""
@@ -318,8 +321,8 @@ class World:
         if self.left.faults == self.scenario.budget.faults:
             check_turn(self.observer, run, old or {}, new)
         if new["status"] == "done" and (old or {}).get("status") != "done":
-            self._check_effect(run)
-        if old is not None and new.get("approvals") != old.get("approvals"):
+            self._check_effect(run, new)
+        if old is not None and new.get("approvals", {}) not in ({}, old.get("approvals")):
             self.observer.decided.add(run)
             self._approved(run, old)
 
@@ -331,16 +334,19 @@ class World:
         row = self.aws.table.row(Key(due_handlers.PK, due_handlers.PREFIX + handler))
         return row is not None
 
-    def _check_effect(self, run: RunName) -> None:
+    def _effect_of(self, run: RunName, row: Item) -> Item:
+        name = versioned(EFFECT, row.get("key_version", 0))
+        return self.aws.table.row(effects.row_key(run, self.behavior_of(run[2]), name)) or {}
+
+    def _check_effect(self, run: RunName, new: Item) -> None:
         behavior = self.behavior_of(run[2])
         if behavior.journals:
-            row = self.aws.table.row(effects.row_key(run, behavior, EFFECT))
-            committed = row is not None and row["status"] == "committed"
+            committed = self._effect_of(run, new).get("status") == "committed"
             must("G4", committed, f"{run} is done although its effect is not committed")
 
     def _approved(self, run: RunName, held: Item) -> None:
         """Notes an approved repetition; an effect that an operator committed is not repeated."""
-        row = self.aws.table.row(effects.row_key(run, self.behavior_of(run[2]), EFFECT)) or {}
+        row = self._effect_of(run, held)
         doubt = held.get("held", {}).get("fingerprint", "").startswith(effects.DOUBT)
         if doubt and row.get("status") != "committed":
             self.observer.repeats[run] = self.observer.repeats.get(run, 0) + 1

@@ -88,7 +88,7 @@ def _started(
     if same:
         must("G2", new["fence"] >= old["fence"], f"{run}: an attempt that was superseded began")
     if behavior.approve:
-        approved = "effect:effect" in approvals
+        approved = f"effect:{new['name']}" in approvals
         must("hold", approved, f"{run}: began its effect without approval")
     since = new["started_at"]
     if old.get("status") == "started":
@@ -112,7 +112,7 @@ def _repeated(
     approvals: Mapping[str, Any],
 ) -> bool:
     """Checks that an effect in doubt may be begun again; returns whether the doubt was decided."""
-    asked = approvals.get("effect:effect", {}).get("fingerprint", "")
+    asked = approvals.get(f"effect:{new['name']}", {}).get("fingerprint", "")
     # The approval of a doubt with other arguments names them as well.
     approved = asked.split(":")[:2] == [DOUBT[:-1], old["lease_id"]]
     decided = approved or (run, new["lease_id"]) in observer.denied
@@ -139,7 +139,7 @@ def executed(observer: Observer, key: str, executions: int) -> None:
 
 def _decisions(observer: Observer, key: str) -> int:
     """Returns the number of approved repetitions of an effect."""
-    return sum(n for run, n in observer.repeats.items() if observer.keys.get(run) == key)
+    return sum(n for run, n in observer.repeats.items() if key in observer.keys.get(run, ()))
 
 
 def posted(observer: Observer, actor: Actor, run: RunName, behavior: Behavior) -> None:
@@ -148,5 +148,5 @@ def posted(observer: Observer, actor: Actor, run: RunName, behavior: Behavior) -
     must("G4", began or actor.kind == "late", f"{run}: its sink was called before the effect began")
     if behavior.in_doubt == "hold":
         calls = observer.posts.get(run, 0)
-        allowed = 1 + observer.repeats.get(run, 0)
+        allowed = 1 + observer.repeats.get(run, 0) + observer.renewed.get(run, 0)
         must("G4", calls < allowed, f"{run}: called {calls + 1} times in doubt")

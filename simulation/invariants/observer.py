@@ -63,6 +63,7 @@ class Actor:
         replays: whether the call belongs to an operator's replay.
         force: whether that replay may reopen finished runs.
         held: the leases of all other workers that are alive and within their timeout.
+        new_keys: whether that replay may give its runs new keys.
     """
 
     kind: str
@@ -72,6 +73,7 @@ class Actor:
     replays: bool = False
     force: bool = False
     held: frozenset[str] = frozenset()
+    new_keys: bool = False
 
 
 @dataclass(slots=True)
@@ -82,7 +84,8 @@ class Observer:
         acknowledged: the events answered with a 2xx, by source and id.
         contents: the stored body of each event.
         posts: the number of times each run reached its sink.
-        keys: the idempotency key of each run.
+        keys: the idempotency keys of each run.
+        renewed: how often each run got new keys.
         succeeded: runs with a successful attempt.
         spent: the attempts of each run in its current round.
         redriven_runs: the redriven runs and their attempts before the redrive.
@@ -110,7 +113,8 @@ class Observer:
     acknowledged: set[tuple[str, str]] = field(default_factory=set)
     contents: dict[tuple[str, str], bytes] = field(default_factory=dict)
     posts: dict[RunName, int] = field(default_factory=dict)
-    keys: dict[RunName, str] = field(default_factory=dict)
+    keys: dict[RunName, tuple[str, ...]] = field(default_factory=dict)
+    renewed: dict[RunName, int] = field(default_factory=dict)
     succeeded: set[RunName] = field(default_factory=set)
     spent: dict[RunName, int] = field(default_factory=dict)
     redriven_runs: dict[RunName, int] = field(default_factory=dict)
@@ -278,11 +282,13 @@ class Observer:
 
     def posted(self, run: RunName, key: str, *, shared: bool = False) -> None:
         """Checks a call of the sink."""
-        others: set[Any] = {self.keys.get(run, key)}
-        if not shared:
-            others |= {r for r, k in self.keys.items() if k == key}
-        must("G4", others <= {key, run}, f"{run} posts with {key}, {others}")
-        self.keys[run] = key
+        used = self.keys.get(run, ())
+        if key not in used:
+            permitted = len(used) <= self.renewed.get(run, 0)
+            must("G4", permitted, f"{run} posts with {key} after {used}")
+            self.keys[run] = (*used, key)
+        others = () if shared else [r for r, keys in self.keys.items() if r != run and key in keys]
+        must("G4", not others, f"{run} posts with {key}, as {others}")
         self.posts[run] = self.posts.get(run, 0) + 1
 
 

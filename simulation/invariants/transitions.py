@@ -46,6 +46,7 @@ def changed(
     status, before = new["status"], old.get("status")
     must("G2", _generation(new) >= _generation(old), f"{run}: the generation decreased")
     _listed(run, new)
+    _keyed(observer, actor, run, old, new)
     if before in FINISHED:
         if status not in FINISHED:
             forced = actor.replays and actor.force
@@ -69,6 +70,14 @@ def changed(
         observer.spent[run] = 0
     if status == Status.DEAD_LETTER and before != Status.DEAD_LETTER:
         _died(observer, run, old, new, now, limit)
+
+
+def _keyed(observer: Observer, actor: Actor, run: RunName, old: Item, new: Item) -> None:
+    added = new.get("key_version", 0) - old.get("key_version", 0)
+    chosen = actor.replays and actor.new_keys and added == 1
+    must("G4", added == 0 or chosen, f"{run}: {actor.kind} gave it new keys")
+    if added:
+        observer.renewed[run] = observer.renewed.get(run, 0) + 1
 
 
 def _listed(run: RunName, new: Item) -> None:

@@ -29,6 +29,7 @@ from simulation.worlds.scenario import (
 from webhook_inbox.replay.request import ReplayRequest
 
 FORCED: Final = ReplayRequest(event_ids=("e1",), handler="mail", force=True, rate_per_second=500)
+RENEWED: Final = FORCED.model_copy(update={"new_keys": True, "reason": "restored"})
 REPLAYED: Final = ReplayRequest(event_ids=("e1",), handler="mail", rate_per_second=500)
 
 HANDLER_WORLDS: Final = (
@@ -60,6 +61,15 @@ HANDLER_WORLDS: Final = (
         workers=1,
         receivers=1,
         faults=("after", "killed"),
+        budget={"faults": 1, "replays": 1},
+    ),
+    world(
+        "an effect under new keys",
+        on=JOURNAL,
+        requests=(RENEWED,),
+        workers=1,
+        receivers=1,
+        faults=("after", "twice", "killed"),
         budget={"faults": 1, "replays": 1},
     ),
     world(

@@ -81,14 +81,7 @@ class Program:
 
     def on(self, selection: Selection) -> Self:
         """Returns the program with the options that select this target."""
-        options = {
-            "--stack": selection.stack,
-            "--profile": selection.profile,
-            "--region": selection.region,
-        }
-        given = [word for option, value in options.items() if value for word in (option, value)]
-        local = ["--local"] if selection.local else []
-        return type(self)((*self.words, *local, *given))
+        return type(self)((*self.words, *selection.options))
 
     def command(self, verb: str, *options: str, argument: str | None = None) -> Command:
         """Returns a command line; a shell reads every value as it is given here.

@@ -35,7 +35,7 @@ class Effect:
     """One effect.
 
     Attributes:
-        name: its handler's name for it.
+        name: its handler's name for it, and "#1", "#2" … under new keys.
         standing: its state.
         row: its row; the shared row where several events share the effect.
         again: whether it started a job that failed, so that the next attempt starts another.
@@ -61,6 +61,11 @@ class Effect:
         return from_ms(self.row["doubtful_since"]) + lifetime
 
     @property
+    def key_version(self) -> int:
+        """The key version of the run that started it."""
+        return int(self.name.partition("#")[2] or 0)
+
+    @property
     def unrecorded(self) -> bool:
         """True if it happened and its result is unknown."""
         return "unrecorded" in self.row
@@ -80,7 +85,8 @@ def effects_of(overview: Overview, handler: str, *, now: datetime) -> list[Effec
         rows.setdefault(asked.removeprefix("effect:"), {})
     again = _failed_jobs(overview, handler)
     found = [
-        Effect(name, _standing(row, run, now), row, name in again) for name, row in rows.items()
+        Effect(name, _standing(row, run, now), row, name.partition("#")[0] in again)
+        for name, row in rows.items()
     ]
     return sorted(found, key=lambda effect: (effect.row.get("started_at", 1 << 53), effect.name))
 
@@ -96,6 +102,10 @@ def _failed_jobs(overview: Overview, handler: str) -> set[str]:
 
 def verdict(run: Run, effects: Sequence[Effect], *, now: datetime, program: Program) -> str:
     """Returns whether a retry is safe, as far as the effects show; "" without effects."""
+    earlier = [effect.name for effect in effects if effect.key_version < run.key_version]
+    effects = [effect for effect in effects if effect.key_version == run.key_version]
+    if earlier and not effects:
+        return f"new keys: {', '.join(earlier)} began under earlier keys and is performed again"
     doubts = [effect for effect in effects if effect.standing is Standing.IN_DOUBT]
     if doubts:
         return "; ".join(_doubtful(run, effect, now, program) for effect in doubts)

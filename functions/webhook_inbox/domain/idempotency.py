@@ -28,6 +28,14 @@ class IdempotencyKey(str):
         )
 
 
+def versioned(name: str, version: int) -> str:
+    """Returns an effect's name under its run's key version: `charge`, then `charge#1`, `charge#2`.
+
+    A name contains no "#", so no two names and versions are equal.
+    """
+    return f"{name}#{version}" if version else name
+
+
 def key_of(name: str, *rest: str) -> IdempotencyKey:
     """Returns an effect's key: `create-order:stripe.fulfil:stripe:evt_1`, or with a business key.
 

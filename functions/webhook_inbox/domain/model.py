@@ -127,6 +127,7 @@ class Run:
         claims: the number of leases, deferrals included; it distinguishes attempts.
         error_line: the handler's file and line of `last_error`, like "handlers/orders.py:12", ""
             where no line of a handler raised it.
+        key_version: how often an operator chose new keys for its effects and jobs.
         resumed_at: when a person, the resumption of its handler, or its turn last resumed it.
     """
 
@@ -166,6 +167,7 @@ class Run:
     blocking: bool = False
     place: int = 0
     claims: int = 0
+    key_version: int = 0
     expires_at: datetime | None = None
     in_due_index: bool = False
 

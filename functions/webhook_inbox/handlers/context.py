@@ -8,7 +8,7 @@ from typing import Any
 from webhook_inbox.destinations.gate import Gate
 from webhook_inbox.destinations.propagation import CallChain
 from webhook_inbox.domain.errors import Held, Permanent, Transient
-from webhook_inbox.domain.idempotency import IdempotencyKey, key_of
+from webhook_inbox.domain.idempotency import IdempotencyKey, key_of, versioned
 from webhook_inbox.domain.manifest import DestinationSpec
 from webhook_inbox.handlers.completions.tokens import CompletionToken
 from webhook_inbox.handlers.completions.wait import EVERY, Waiting
@@ -36,6 +36,7 @@ class Context:
         deadline: when the attempt is aborted.
         traceparent: the event's W3C trace context, or "".
         call_chain: the chain of agent calls that led to this event.
+        key_version: the version of its effects' keys, raised by `webhookctl replay --new-keys`.
     """
 
     source: str
@@ -53,6 +54,7 @@ class Context:
     call_chain: CallChain = field(default_factory=CallChain)
     reservations: dict[str, int] = field(default_factory=dict)
     approvals: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    key_version: int = 0
 
     def effect(
         self,
@@ -208,10 +210,12 @@ class Context:
     def idempotency_key(self, effect: str) -> IdempotencyKey:
         """Returns the idempotency key of the effect of this name, as `effect` uses it (G4).
 
-        It is the same in every attempt, redelivery, redrive and replay, and fits an HTTP header:
-        at most 255 printable ASCII characters, the tail hashed if it would exceed them.
+        It is the same in every attempt, redelivery, redrive and replay, except a replay with new
+        keys, and fits an HTTP header: at most 255 printable ASCII characters, the tail hashed if it
+        would exceed them.
         """
-        return key_of(effect, self.handler, self.source, self.event_id)
+        named = versioned(effect, self.key_version)
+        return key_of(named, self.handler, self.source, self.event_id)
 
     def destination(self, name: str) -> DestinationSpec:
         """Returns a destination of inbox.toml; raises Permanent if there is none."""

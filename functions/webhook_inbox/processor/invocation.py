@@ -124,6 +124,7 @@ class Invoker:
             call_chain=chain,
             reservations=dict(reservations),
             approvals=run.approvals,
+            key_version=run.key_version,
         )
 
 

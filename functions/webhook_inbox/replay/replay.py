@@ -323,6 +323,7 @@ class Replay:
             **page.by.attributes(),
             "reason": request.reason,
             **({"forced": True} if str(run.status) in _FINISHED else {}),
+            **({"new_keys": True} if request.new_keys else {}),
         }
         change = Change(
             set={
@@ -333,6 +334,7 @@ class Replay:
                 "attempts_in_round": 0,
                 "last_at": to_ms(now),
                 "replays": [*map(dict, run.replays), entry][-REPLAYS_KEPT:],
+                **({"key_version": run.key_version + 1} if request.new_keys else {}),
             },
             default={"first_at": to_ms(now)},
             # Without the lease id a stale worker cannot settle the run.
@@ -346,6 +348,8 @@ class Replay:
                 "held",
                 "waits_for",
                 "blocking",
+                # An approval permits one execution.
+                *(("approvals",) if request.new_keys else ()),
             ),
         )
         own = {"replays": change.set["replays"]}

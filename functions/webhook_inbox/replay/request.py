@@ -43,7 +43,9 @@ class ReplayRequest(BaseModel):
     """Selects the runs to replay.
 
     Without `event_ids` it selects dead runs; with them, every unfinished run of those events.
-    `force` also replays finished runs, of events and a handler given by name (G3).
+    `force` also replays finished runs, of events and a handler given by name (G3). `new_keys`
+    gives the runs new idempotency keys, so that every effect is performed again, also those that
+    are committed or in doubt, and every approval is asked for again.
     `rate_per_second` 0.1-500, `limit` 1-10000. Naive times are UTC. `audit_row` names the row that
     webhookctl wrote for all pages of a replay; see `audit.begun`.
     """
@@ -61,6 +63,7 @@ class ReplayRequest(BaseModel):
     rate_per_second: Annotated[float, Field(ge=0.1, le=500)] = 10.0
     dry_run: bool = False
     force: bool = False
+    new_keys: bool = False
     reason: Annotated[str, Field(max_length=500)] = ""
     requested_by: Annotated[str, Field(max_length=2048)] = ""
     on_behalf_of: Annotated[str, Field(max_length=200)] = ""
@@ -78,6 +81,10 @@ class ReplayRequest(BaseModel):
     def _force_by_name(self) -> "ReplayRequest":
         if self.force and not (self.event_ids and self.handler):
             raise ValueError("force needs event_ids and handler: finished work is named one by one")
+        if self.new_keys and not (self.event_ids and self.handler and self.reason):
+            raise ValueError(
+                "new_keys needs event_ids, handler and reason: it performs effects again"
+            )
         return self
 
     @model_validator(mode="after")

@@ -155,9 +155,14 @@ class HandlerRun:
         """Delivers its event again and returns the outcome, "duplicate"."""
         return self._runtime.redeliver(self.source, self.event_id)
 
-    def replay(self, *, force: bool = False) -> Self:
-        """Replays the run as an operator does; a run that is done needs `force`."""
-        self._runtime.replay(self.source, self.event_id, self.handler, force=force)
+    def replay(self, *, force: bool = False, new_keys: bool = False) -> Self:
+        """Replays the run as an operator does.
+
+        A run that is done needs `force`. `new_keys` performs its effects again under new keys.
+        """
+        self._runtime.replay(
+            self.source, self.event_id, self.handler, force=force, new_keys=new_keys
+        )
         return self
 
     def _place(self, name: str) -> WaitAddress:

@@ -144,9 +144,18 @@ class InMemoryRuntime:
         self.work()
         return str(outcome)
 
-    def replay(self, source: str, event_id: str, handler: str, *, force: bool) -> None:
+    def replay(
+        self, source: str, event_id: str, handler: str, *, force: bool, new_keys: bool
+    ) -> None:
         """Replays a run."""
-        request = ReplayRequest(source=source, handler=handler, event_ids=(event_id,), force=force)
+        request = ReplayRequest(
+            source=source,
+            handler=handler,
+            event_ids=(event_id,),
+            force=force,
+            new_keys=new_keys,
+            reason="a test",
+        )
         self._replay.run(request, deadline=self._clock.now() + INVOCATION)
         self.work()
 

@@ -91,6 +91,12 @@ class CompletionWait:
         return digest
 
     @property
+    def key_version(self) -> int:
+        """The key version of the run that began it."""
+        version: int = self.row.get("key_version", 0)
+        return version
+
+    @property
     def late(self) -> bool:
         """True if the job ended after its run stopped waiting."""
         return self.row.get("late") is True
@@ -109,13 +115,19 @@ class Waits:
             return None
         return CompletionWait(replace(place, name=row["name"], number=row["number"]), row)
 
-    def newest(self, place: WaitAddress, now: datetime) -> CompletionWait | None:
-        """Returns the wait for the newest job of a name, or None: only a failed one has a next."""
+    def newest(
+        self, place: WaitAddress, now: datetime, *, key_version: int
+    ) -> CompletionWait | None:
+        """Returns the wait for the newest job of a name, or None.
+
+        Only a failed job has a next one, and one under an earlier key version.
+        """
         wait = later = self.find(place, now)
         # A handler may name another wait like the next job: "job:2".
         while later is not None and later.row["name"] == place.name:
             wait = later
-            later = self.find(wait.place.next, now) if wait.failed else None
+            has_next = wait.failed or wait.key_version < key_version
+            later = self.find(wait.place.next, now) if has_next else None
         return wait
 
     def begin(
@@ -126,6 +138,7 @@ class Waits:
         now: datetime,
         until: datetime,
         received_at: datetime,
+        key_version: int,
     ) -> CompletionWait:
         """Begins the wait for a job; returns it, or the row that another worker wrote first."""
         row = {
@@ -139,6 +152,7 @@ class Waits:
             "since": to_ms(now),
             "until": to_ms(until),
             "expires_at": to_seconds(received_at + EFFECT_LIFE),
+            **({"key_version": key_version} if key_version else {}),
         }
         try:
             self._table.put(row, when=absent(now))

@@ -84,8 +84,8 @@ class Completions:
         Raises:
             Unavailable: the ledger or the queue failed; the call may be repeated.
         """
-        now = self._clock.now()
-        wait = self._waits.newest(place, now)
+        now, run = self._clock.now(), self._run(place)
+        wait = self._waits.newest(place, now, key_version=run.key_version if run else 0)
         if wait is None:
             why = f"{place.handler} has never waited for {place.name}"
             return CompletionReceipt(CompletionOutcome.UNKNOWN, why, place)

@@ -163,17 +163,28 @@ class Waiting:
         limit = _span(name, "timeout", timeout)
         now, run = self._clock.now(), self._run
         place = WaitAddress(run.source, run.event_id, run.handler, name)
-        found = self._waits.newest(place, now)
+        found = self._waits.newest(place, now, key_version=run.key_version)
         wait = self._new(place, now, limit) if found is None else self._renewed(found, now, limit)
         return _Turn(wait, limit, pause)
 
     def _new(self, place: WaitAddress, now: datetime, limit: timedelta) -> CompletionWait:
         token = self._mint.tokens(place)[0]
-        until, received_at = now + limit, self._received_at
-        return self._waits.begin(place, token, now=now, until=until, received_at=received_at)
+        return self._waits.begin(
+            place,
+            token,
+            now=now,
+            until=now + limit,
+            received_at=self._received_at,
+            key_version=self._run.key_version,
+        )
 
     def _renewed(self, wait: CompletionWait, now: datetime, limit: timedelta) -> CompletionWait:
-        """Returns the wait for this attempt: an end that failed an earlier round does not count."""
+        """Returns the wait for this attempt.
+
+        An end that failed an earlier round does not count, nor any job under earlier keys.
+        """
+        if wait.key_version < self._run.key_version:
+            return self._new(wait.place.next, now, limit)
         if wait.state is WaitState.COMPLETED or not self._is_of_before(wait):
             return wait
         if wait.failed:

@@ -90,9 +90,7 @@ class Effects:
         **options: Any,
     ) -> Any:
         """Performs an effect; suspends only where `fn` or `probe` do."""
-        run = self._run
-        own = run.handler, run.source, run.event_id
-        asked = plan(name, own, takes_key=takes_key, **options)
+        asked = plan(name, self._run, takes_key=takes_key, **options)
         self.reserve(name)
         begun = self._beginnings.begin(asked)
         token = _running.set(begun)

@@ -11,7 +11,8 @@ from hashlib import sha256
 from typing import Any, Final
 
 from webhook_inbox.domain.errors import ConfigurationError, Permanent
-from webhook_inbox.domain.idempotency import NAME_LIMIT, IdempotencyKey, key_of
+from webhook_inbox.domain.idempotency import NAME_LIMIT, IdempotencyKey, key_of, versioned
+from webhook_inbox.domain.model import Run
 from webhook_inbox.domain.timestamps import duration
 
 # '#' separates the parts of a row's key.
@@ -42,7 +43,7 @@ class Plan:
     """An effect as its handler requests it.
 
     Attributes:
-        name: unique in its run.
+        name: unique in its run, with the run's key version.
         key: the idempotency key for the downstream.
         shared: the business key that several events share, or "".
         arguments: the fingerprint of the arguments, "" if none are given.
@@ -73,7 +74,7 @@ class Plan:
 
 def plan(
     name: str,
-    own: tuple[str, str, str],
+    run: Run,
     *,
     takes_key: bool,
     key: str | None = None,
@@ -83,7 +84,7 @@ def plan(
     approve: bool = False,
     needs: float = NEEDS,
 ) -> Plan:
-    """Returns a plan; `own` is handler, source and event id, the options are `Context.effect`'s.
+    """Returns the plan of an effect of a run; the options are `Context.effect`'s.
 
     Raises:
         Permanent: the name, the key, the arguments or an option is invalid; nothing was done.
@@ -99,9 +100,10 @@ def plan(
         lifetime = duration(key_lifetime) if isinstance(key_lifetime, str) else key_lifetime
     except ConfigurationError as error:
         raise Permanent(f"effect {name!r}: key_lifetime: {error}") from error
+    named, own = versioned(name, run.key_version), (run.handler, run.source, run.event_id)
     return Plan(
-        name=name,
-        key=key_of(name, *own) if key is None else key_of(name, key),
+        name=named,
+        key=key_of(named, *own) if key is None else key_of(named, key),
         shared=key or "",
         arguments=sha256(shown.encode()).hexdigest() if shown else "",
         shows=shown,

@@ -1,0 +1,1 @@
+"""Offers the commands to agents, over the Model Context Protocol."""
