@@ -62,13 +62,15 @@ class Found:
 class Replaying:
     """One replay, as the command line performs it.
 
-    `asked` has the options of every call: rate, reason, requested_by, force.
+    Attributes:
+        asked: the options of every call: rate, reason, requested_by, on_behalf_of, force, new_keys.
+        total: the report of all runs that were sent.
     """
 
     def __init__(self, target: Target, clock: Clock, asked: Mapping[str, Any]) -> None:
         self._target = target
         self._clock = clock
-        self._asked = asked
+        self.asked = asked
         self.total = ReplayReport(dry_run=False)
 
     def find(self, filters: Mapping[str, Any], limit: int) -> Found:
@@ -79,7 +81,7 @@ class Replaying:
         """
         seconds = int(COUNTING.total_seconds())
         first = {"dry_run": True, "fix": True, "limit": limit, "seconds": seconds}
-        report = invoke(self._target, {**filters, **self._asked, **first})
+        report = invoke(self._target, {**filters, **self.asked, **first})
         return self._more(report, limit)
 
     def extend(self, found: Found, limit: int) -> Found:
@@ -111,7 +113,7 @@ class Replaying:
 
     def send(self, selection: str, limit: int, options: Payload, advance: Advance) -> ReplayReport:
         """Sends up to `limit` runs of a selection that were not sent before."""
-        step = max(1, int(self._asked["rate_per_second"] * STEP_SECONDS))
+        step = max(1, int(self.asked["rate_per_second"] * STEP_SECONDS))
         payload = {"selection": selection, "dry_run": False, **options}
         left = limit - self.total.matched
         for part in self._pages(payload, left, step, self.total.position):
@@ -127,7 +129,7 @@ class Replaying:
         """Yields a report per invocation until all runs are processed or the limit is reached."""
         left, place = limit, cursor or None
         while left > 0:
-            options = {**self._asked, **payload, "cursor": place, "limit": min(left, step)}
+            options = {**self.asked, **payload, "cursor": place, "limit": min(left, step)}
             report = invoke(self._target, options)
             yield report
             left, place = left - report.matched, report.cursor

@@ -46,7 +46,7 @@ def lambda_handler(payload: object, context: Any) -> dict[str, Any]:
     """Replays the runs that the payload selects; raises InvalidRequestError for a bad one."""
     request = ReplayRequest.read(payload)
     left = timedelta(milliseconds=context.get_remaining_time_in_millis())
-    report = replay.run(request, deadline=clock.now() + left)
+    report = replay.run(request, deadline=clock.now() + left, request_id=context.aws_request_id)
     measure(metrics, report)
     metrics.flush(clock.now())
     return observe(logger, request, report)

@@ -6,9 +6,12 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from webhook_inbox.adapters.system import SystemRandomness
 from webhook_inbox.domain.model import EventStatus
+from webhook_inbox.ledger import audit
+from webhook_inbox.ledger.audit import AuditRecord
 from webhook_inbox.replay.report import WOULD_SEND, ReplayReport
-from webhook_inbox.replay.request import BY_RECEIPT
+from webhook_inbox.replay.request import BY_RECEIPT, ReplayRequest
 from webhookctl.checkout import require_known
 from webhookctl.commands import replay_output as shown
 from webhookctl.display.suggestions import Command
@@ -22,7 +25,6 @@ from webhookctl.invocation import (
     Since,
     Source,
     Until,
-    caller,
     takes_options,
 )
 from webhookctl.replaying import Found, Payload, Replaying
@@ -76,6 +78,10 @@ def replay(  # noqa: PLR0913 - one parameter per option
         bool,
         typer.Option("--force", help="Replay finished runs too; needs --reason."),
     ] = False,
+    new_keys: Annotated[
+        bool,
+        typer.Option("--new-keys", help="Perform every effect again, under new keys; --reason."),
+    ] = False,
     cursor: Annotated[
         str | None,
         typer.Option(help="Begin the search where an invocation of the function stopped."),
@@ -106,9 +112,10 @@ def replay(  # noqa: PLR0913 - one parameter per option
         "received_before": iso(moment(until, now)) if until else None,
     }
     given = {name: value for name, value in filters.items() if value is not None}
-    _check(given, selection=selection, force=force, reason=reason, yes=yes)
-    asked = {"rate_per_second": rate, "reason": reason, "force": force}
-    asked["requested_by"] = by or caller(call.target)
+    repeats = {"--force": force, "--new-keys": new_keys}
+    _check(given, repeats, selection=selection, reason=reason, yes=yes)
+    asked = {"rate_per_second": rate, "reason": reason, "force": force, "new_keys": new_keys}
+    asked |= {"requested_by": call.caller, "on_behalf_of": by or ""}
     job = _Job(
         call=call,
         replaying=Replaying(call.target, call.clock, asked),
@@ -120,14 +127,22 @@ def replay(  # noqa: PLR0913 - one parameter per option
             **({"since": since} if since else {}),
             **({"until": until} if until else {}),
         },
-        sending=_sending(rate=rate, reason=reason, force=force, stop=stop_at_failures, by=by),
+        sending=[
+            *_sending(rate=rate, reason=reason, stop=stop_at_failures, by=by),
+            *(name for name, chosen in repeats.items() if chosen),
+        ],
     )
     search = {**given, **({"cursor": cursor} if cursor else {})}
     job.run(search, selection, yes=yes)
 
 
 def _check(
-    given: Mapping[str, Any], *, selection: str | None, force: bool, reason: str, yes: bool
+    given: Mapping[str, Any],
+    repeats: Mapping[str, bool],
+    *,
+    selection: str | None,
+    reason: str,
+    yes: bool,
 ) -> None:
     """Refuses what the function would refuse, in the names of the options."""
     if selection and given:
@@ -142,12 +157,14 @@ def _check(
     if by_time and "event_ids" not in given and "received_after" not in given:
         named = ", ".join(sorted(by_time))
         raise typer.BadParameter(f"--status {named} needs --since: such runs are found by time")
-    if force and yes and not (selection or {"event_ids", "handler"} <= given.keys()):
-        raise typer.BadParameter(
-            "--force --yes needs EVENT_ID and --handler, or --selection: a dry run lists the runs"
-        )
-    if force and yes and not reason.strip():
-        raise typer.BadParameter("--force needs --reason")
+    for option in (name for name, chosen in repeats.items() if chosen and yes):
+        if not (selection or {"event_ids", "handler"} <= given.keys()):
+            raise typer.BadParameter(
+                f"{option} --yes needs EVENT_ID and --handler, or --selection: a dry run lists the"
+                " runs"
+            )
+        if not reason.strip():
+            raise typer.BadParameter(f"{option} needs --reason")
 
 
 def _share(text: str) -> float:
@@ -161,13 +178,12 @@ def _share(text: str) -> float:
     return share
 
 
-def _sending(*, rate: float, reason: str, force: bool, stop: str, by: str | None) -> list[str]:
+def _sending(*, rate: float, reason: str, stop: str, by: str | None) -> list[str]:
     """Returns the options that a command has to repeat, where they are not the defaults."""
     words = ["--rate", f"{rate:g}"] if rate != 10.0 else []
     words += ["--stop-at-failures", stop] if stop != "20%" else []
     words += ["--reason", reason] if reason else []
-    words += ["--by", by] if by else []
-    return [*words, *(["--force"] if force else [])]
+    return [*words, *(["--by", by] if by else [])]
 
 
 def _add_unlisted(report: ReplayReport, search: ReplayReport) -> None:
@@ -250,7 +266,8 @@ class _Job:
         return f"Nothing to replay; see `{dead}`."
 
     def _forced(self) -> bool:
-        return "--force" in self._sending and not {"event_ids", "handler"} <= self._given.keys()
+        named = {"event_ids", "handler"} <= self._given.keys()
+        return not named and bool({"--force", "--new-keys"} & {*self._sending})
 
     def _these(self, selection: str, *, canary: bool = True) -> Command:
         first = ["--first", str(self._first)] if self._first and canary else []
@@ -276,6 +293,7 @@ class _Job:
         selection = found.report.selection
         expected = min(limit, found.report.sent) if found.complete else limit
         least = "" if found.complete else f" (at least {found.report.sent} found so far)"
+        recorded = self._record(selection)
         try:
             with self._call.output.progress(f"processed{least}", expected) as advance:
                 report = self._replaying.send(selection, limit, self._options, advance)
@@ -284,11 +302,31 @@ class _Job:
                     report = self._replaying.send(selection, limit, self._options, advance)
         except KeyboardInterrupt:
             self._interrupted(found)
+        recorded.conclude(report.counts)
         if self._first and report.sent and not report.failed:
             report = self._canary(report)
         if not self._fixed:
             _add_unlisted(report, found.report)
         self._finish(report, found)
+
+    def _record(self, selection: str) -> AuditRecord:
+        """Writes the audit row of the whole replay, which its pages name."""
+        read = ReplayRequest.read(
+            {**self._replaying.asked, **self._options, "selection": selection}
+        )
+        chosen = {name: str(value) for name, value in self._given.items()}
+        recorded = audit.record(
+            self._call.target.table,
+            SystemRandomness(),
+            action="replay",
+            by=self._call.actor(read.on_behalf_of),
+            reason=read.reason,
+            request={**chosen, **read.audited()},
+            forced=read.force or read.new_keys,
+            now=self._call.clock.now(),
+        )
+        self._options["audit_row"] = recorded.place
+        return recorded
 
     def _interrupted(self, found: Found) -> None:
         rest = "" if found.complete else "; the search had not ended, so run this command again too"

@@ -13,6 +13,7 @@ from webhook_inbox.domain.ports import Blobs, Item, Key, Page, Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms
 from webhook_inbox.ledger import due_handlers, payloads
 from webhook_inbox.ledger.schema import (
+    ACTION_PREFIX,
     BY_DUE,
     BY_RECEIVED,
     DEAD_FROM,
@@ -98,7 +99,7 @@ class Ledger:
     def overview(
         self, source: str, event_id: str, *, now: datetime, with_body: bool = False
     ) -> Overview | None:
-        """Returns an event with its runs and effects, read consistently; None if unknown.
+        """Returns an event with its runs, effects and actions, read consistently; None if unknown.
 
         Its body is empty unless it is asked for.
         """
@@ -112,6 +113,7 @@ class Ledger:
             runs=tuple(run_from(row) for row in rows if row["sk"].startswith(RUN_PREFIX)),
             effects=tuple(self._whole(row) for row in rows if row["sk"].startswith(EFFECT_PREFIX)),
             waits=tuple(row for row in rows if row["sk"].startswith(WAIT_PREFIX)),
+            actions=tuple(row for row in rows if row["sk"].startswith(ACTION_PREFIX)),
         )
 
     def _whole(self, effect: Item) -> Item:

@@ -20,6 +20,7 @@ from webhook_inbox.domain.ports import IN_TURN, Change, Clock, Parallel, Queue, 
 from webhook_inbox.domain.quotas import SEND_BATCH
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger import audit
+from webhook_inbox.ledger.audit import Actor, AuditRecord, Proof
 from webhook_inbox.ledger.deadlines import event_end, overdue_at
 from webhook_inbox.ledger.due_handlers import DueHandlers
 from webhook_inbox.ledger.lease import current, lease_over
@@ -95,6 +96,7 @@ class ReplayPage:
     """
 
     request: ReplayRequest
+    by: Actor
     report: ReplayReport
     pace: SendRate
     cursor: Cursor
@@ -144,11 +146,13 @@ class Replay:
         self._randomness = randomness
         self._parallel = parallel
 
-    def run(self, request: ReplayRequest, *, deadline: datetime) -> ReplayReport:
+    def run(
+        self, request: ReplayRequest, *, deadline: datetime, request_id: str = ""
+    ) -> ReplayReport:
         """Replays the runs that the request selects, until its limit, the deadline or a failure.
 
         Replayed and settled runs may have copies in the DLQs; a bounded pass removes some of them,
-        and the reconciler removes the rest.
+        and the reconciler removes the rest. `request_id` is that of the Lambda invocation.
 
         Raises:
             InvalidRequestError: there is no such selection.
@@ -162,13 +166,16 @@ class Replay:
         report = ReplayReport(dry_run=request.dry_run, selection=request.selection or "")
         selection = self._selection(request)
         cursor = self._cursor(request.cursor)
-        # A cursor is no proof of a first page: the caller can have written it.
+        by = Actor(request.requested_by, Proof.CLAIMED, request.on_behalf_of, request_id)
+        recorded: AuditRecord | None = None
         if not request.dry_run:
-            self._audit(request, cursor)
+            by, recorded = self._audit(request, by, cursor)
         pace = SendRate(self._clock, request.rate_per_second)
         watch = Watch(self._selections, self._table, selection, cursor.begun) if selection else None
-        page = ReplayPage(request, report, pace, cursor, watch)
+        page = ReplayPage(request, by, report, pace, cursor, watch)
         self._replay(page, self._candidates(page, selection), deadline)
+        if recorded is not None:
+            recorded.conclude(report.counts)
         if not request.dry_run and report.cursor is None:
             self._sweep(report, deadline)
         return report
@@ -194,7 +201,8 @@ class Replay:
             return report
         report.failed, report.cursor = "", None
         pace = SendRate(self._clock, selection.request.rate_per_second)
-        page = ReplayPage(selection.request, report, pace, self._cursor(selection.cursor))
+        by = Actor(request.requested_by, Proof.CLAIMED)
+        page = ReplayPage(selection.request, by, report, pace, self._cursor(selection.cursor))
         self._replay(page, self._candidates(page, None), deadline)
         # At its limit a selection ends; the cursor in the report tells that there are more runs.
         ended = report.cursor is None or report.matched >= page.request.limit
@@ -282,7 +290,7 @@ class Replay:
         if not batch:
             return
         page.pace.wait(len(batch))
-        results = self._parallel.map(lambda run: self._reset(run, page.request), batch)
+        results = self._parallel.map(lambda run: self._reset(run, page), batch)
         sent = self._send_messages([each for each in results if isinstance(each, RunMessage)])
         again: list[Run] = []
         for run, result in zip(batch, results, strict=True):
@@ -336,12 +344,12 @@ class Replay:
             return ReplayOutcome.HELD
         return None
 
-    def _reset(self, run: Run, request: ReplayRequest) -> ReplayOutcome | RunMessage | Unavailable:
+    def _reset(self, run: Run, page: ReplayPage) -> ReplayOutcome | RunMessage | Unavailable:
         """Resets a run and returns its next message, or why there is none."""
         try:
-            self._write(run, request, self._clock.now())
+            self._write(run, page, self._clock.now())
         except ConditionFailed as error:
-            if request.selection and (error.old or {}).get("generation", 0) > run.generation:
+            if page.request.selection and (error.old or {}).get("generation", 0) > run.generation:
                 return ReplayOutcome.ALREADY_REPLAYED
             done = error.old is not None and error.old.get("status") in _FINISHED
             return ReplayOutcome.FINISHED if done else ReplayOutcome.IN_USE
@@ -349,14 +357,15 @@ class Replay:
             return error
         return RunMessage.of(replace(run, generation=run.generation + 1))
 
-    def _write(self, run: Run, request: ReplayRequest, now: datetime) -> None:
+    def _write(self, run: Run, page: ReplayPage, now: datetime) -> None:
+        request = page.request
         key, end = key_of_run(run), run.expires_at or now + RUN_LIFE
         self._listed.ensure(run.handler, until=end)
         # The id distinguishes it from another operator's entry in the same millisecond.
         entry = {
             "id": self._randomness.token(),
             "at": to_ms(now),
-            "by": request.requested_by,
+            **page.by.attributes(),
             "reason": request.reason,
             **({"forced": True} if str(run.status) in _FINISHED else {}),
             **({"selection": request.selection} if request.selection else {}),
@@ -402,17 +411,33 @@ class Replay:
             return either(Absent("pk"), every(current(0), idle))
         return every(current(run.generation), idle)
 
-    def _audit(self, request: ReplayRequest, cursor: Cursor) -> None:
-        asked = request.model_dump(mode="json", exclude_none=True, exclude={"event_ids"})
+    def _audit(
+        self, request: ReplayRequest, by: Actor, cursor: Cursor
+    ) -> tuple[Actor, AuditRecord | None]:
+        """Returns the actor, and the row of this page unless webhookctl wrote one for all pages."""
+        asked, ids = request.audited(), request.event_ids or ()
+        known = audit.begun(
+            self._table,
+            request.audit_row,
+            action="replay",
+            name=request.requested_by,
+            request=asked,
+            event_ids=ids,
+        )
+        if known is not None:
+            return replace(known, request_id=by.request_id), None
+        # A cursor is no proof of a first page: the caller can have written it.
         begin = cursor.after.number if isinstance(cursor.after, NamedPlace) else 0
-        audit.record(
+        more = {"cursor": request.cursor} if request.cursor else {}
+        return by, audit.record(
             self._table,
             self._randomness,
             action="replay",
-            by=request.requested_by,
+            by=by,
             reason=request.reason,
-            request={name: str(value) for name, value in asked.items()},
-            event_ids=(request.event_ids or ())[begin:],
+            request={**asked, "limit": str(request.limit), **more},
+            event_ids=ids[begin:],
+            forced=request.force,
             now=self._clock.now(),
         )
 

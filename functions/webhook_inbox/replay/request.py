@@ -35,6 +35,13 @@ STOP_AT_FAILURES: Final = 0.2
 Text = Annotated[str, Field(min_length=1, max_length=500)]
 
 
+# In attributes of their own, or different in each page.
+_NOT_AUDITED: Final = {
+    **dict.fromkeys(("event_ids", "force", "reason", "requested_by", "on_behalf_of"), True),
+    **dict.fromkeys(("dry_run", "fix", "limit", "cursor", "seconds", "audit_row"), True),
+}
+
+
 class InvalidRequestError(InboxError):
     """The replay payload cannot be used; the text names the field and the remedy."""
 
@@ -47,14 +54,16 @@ class ReplayRequest(BaseModel):
     condition on the JSON body.
 
     A dry run with `fix` writes the list of its runs; `selection` is the list's id. `force` also
-    replays finished runs, of events and a handler given by name, or of a selection (G3).
+    replays finished runs (G3).
     `stop_at_failures` (0-1) ends the replay of a selection when a larger share of its runs has
     failed again. `seconds` ends a page early.
 
     `new_keys` gives the runs new idempotency keys, so that every effect is performed again, also
-    those that are committed or in doubt, and every approval is asked for again.
+    those that are committed or in doubt, and every approval is asked for again. Both options take
+    events and a handler given by name, or a selection, and a reason.
 
-    `rate_per_second` 0.1-500, `limit` 1-10000. Naive times are UTC.
+    `rate_per_second` 0.1-500, `limit` 1-10000. Naive times are UTC. `audit_row` names the row that
+    webhookctl wrote for all pages of a replay; see `audit.begun`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -80,7 +89,9 @@ class ReplayRequest(BaseModel):
     force: bool = False
     new_keys: bool = False
     reason: Annotated[str, Field(max_length=500)] = ""
-    requested_by: Annotated[str, Field(max_length=200)] = ""
+    requested_by: Annotated[str, Field(max_length=2048)] = ""
+    on_behalf_of: Annotated[str, Field(max_length=200)] = ""
+    audit_row: Annotated[str, Field(max_length=100)] = ""
     cursor: str | None = None
 
     @property
@@ -128,13 +139,16 @@ class ReplayRequest(BaseModel):
     @model_validator(mode="after")
     def _force_of_what_was_shown(self) -> "ReplayRequest":
         named = self.event_ids is not None and self.handler is not None
-        if self.force and not (named or self.selection or self.fix):
-            raise ValueError(
-                "force needs event_ids and handler, or a selection (the id that a dry run with fix"
-                " returns): finished work is repeated only where its list was shown"
-            )
-        if self.force and not self.dry_run and not self.reason.strip():
-            raise ValueError("force needs a reason")
+        for option in ("force", "new_keys"):
+            if not getattr(self, option):
+                continue
+            if not (named or self.selection or self.fix):
+                raise ValueError(
+                    f"{option} needs event_ids and handler, or a selection (the id that a dry run"
+                    " with fix returns): work is repeated only where its list was shown"
+                )
+            if not self.dry_run and not self.reason.strip():
+                raise ValueError(f"{option} needs a reason")
         return self
 
     @model_validator(mode="after")
@@ -143,10 +157,6 @@ class ReplayRequest(BaseModel):
             raise ValueError("fix writes the list of a dry run: add dry_run")
         if self.stop_at_failures is not None and not self.selection:
             raise ValueError("stop_at_failures needs a selection: make one by a dry run with fix")
-        if self.new_keys and not (self.event_ids and self.handler and self.reason):
-            raise ValueError(
-                "new_keys needs event_ids, handler and reason: it performs effects again"
-            )
         return self
 
     @model_validator(mode="after")
@@ -168,6 +178,14 @@ class ReplayRequest(BaseModel):
             return (ReceivedPlace,)
         dead = {DueEntry} if EventStatus.DEAD_LETTER in self.statuses else set()
         return (*dead, *({OpenPlace} if self.statuses - {EventStatus.DEAD_LETTER} else ()))
+
+    def audited(self) -> dict[str, str]:
+        """Returns what the audit records of the request besides the actor and the event ids.
+
+        It is the same for each page of a replay.
+        """
+        asked = self.model_dump(mode="json", exclude_none=True, exclude=_NOT_AUDITED)
+        return {name: str(value) for name, value in asked.items()}
 
     @classmethod
     def read(cls, payload: object) -> "ReplayRequest":

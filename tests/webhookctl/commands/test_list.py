@@ -44,6 +44,7 @@ def test_each_line_is_the_object_that_inspect_prints(cli: Cli, inbox: Inbox) -> 
         "fingerprint",
         "next_action",
         "runs",
+        "history",
     ]
 
 

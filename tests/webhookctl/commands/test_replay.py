@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from moto import mock_aws
 
-from tests.webhookctl.commands.stage import MANIFEST, Cli, Inbox, answered, failed
+from tests.webhookctl.commands.stage import CALLER, MANIFEST, Cli, Inbox, answered, failed
 from webhook_inbox.domain.errors import Permanent
 from webhook_inbox.domain.model import Status
 
@@ -129,7 +129,8 @@ def test_every_filter_reaches_the_function(cli: Cli, dead: Inbox) -> None:
             "limit": 2,
             "rate_per_second": 50.0,
             "reason": "why",
-            "requested_by": "ada",
+            "requested_by": CALLER,
+            "on_behalf_of": "ada",
             "force": False,
             "dry_run": True,
         }
