@@ -98,7 +98,7 @@ class RejectedStore:
 
         Stores the headers that its scheme and its naming need, the names of all, and the values of
         the others up to 8 KB: inbox.toml may have the wrong name of a header. A value that may be a
-        credential is stored as a keyed hash if the source has tokens, and not at all if it has none.
+        credential is stored as a keyed hash if the source has tokens, otherwise not at all.
 
         Args:
             delivery: the delivery.
