@@ -88,8 +88,11 @@ def list_destinations(call: Invocation) -> None:
         call.output.note("The deployed inbox has no destinations.")
         return
     call.output.table(COLUMNS, [_row(each, now) for each in found])
-    inspect = call.program.command("inbox inspect", argument="EVENT_ID")
-    call.output.note(f"Inspect the oldest run with `{inspect}`; --json has its ids.")
+    for each in found:
+        if (oldest := each["oldest"]) is not None:
+            options = ("--source", oldest["source"])
+            inspect = call.program.command("inbox inspect", *options, argument=oldest["event_id"])
+            call.output.note(f"The oldest run that waits for {each['destination']}: `{inspect}`.")
 
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The destination, as listed.")]

@@ -51,7 +51,7 @@ def erase(
             call.output.json({**about, "erased_at": None})
         else:
             runs = counted(len(event.runs), "run")
-            call.output.line(f"{named}: body, headers, and the error texts of {runs}")
+            call.output.line(f"{named}: would erase body, headers, and the error texts of {runs}")
         call.output.note("Nothing was erased. Add --yes to erase them; this cannot be undone.")
         return
     who, now = call.actor(by), call.clock.now()

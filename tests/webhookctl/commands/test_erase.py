@@ -14,7 +14,7 @@ def test_nothing_is_erased_without_yes(cli: Cli, inbox: Inbox) -> None:
     shown = cli("erase", "evt-1", *WHY)
 
     assert shown.code == 0
-    assert shown.out == "evt-1 of acme: body, headers, and the error texts of 2 runs\n"
+    assert shown.out == "evt-1 of acme: would erase body, headers, and the error texts of 2 runs\n"
     assert "Nothing was erased" in shown.err
     assert cli("inbox", "inspect", "evt-1", "--body").code == 0
 
