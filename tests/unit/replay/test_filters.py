@@ -114,9 +114,11 @@ def test_a_window_of_all_times_ends_at_the_life_of_events(world: World) -> None:
 
 def test_runs_are_selected_by_the_class_of_their_error(world: World) -> None:
     for event_id, error in (("one", KeyError("total")), ("two", ValueError("KeyError: "))):
-        world.dead(event_id, error=error)
-    assert found(world, error_class="KeyError") == ["one"]
-    assert found(world, error_class="keyerror") == []
+        world.fails("acme.fulfil", error)
+        world.deliver(event_id)
+        world.work()
+    assert found(world, status=["failed"], error_class="KeyError") == ["one"]
+    assert found(world, status=["failed"], error_class="keyerror") == []
 
 
 # -- tenants
