@@ -132,6 +132,7 @@ def test_every_filter_reaches_the_function(cli: Cli, dead: Inbox) -> None:
             "requested_by": CALLER,
             "on_behalf_of": "ada",
             "force": False,
+            "new_keys": False,
             "dry_run": True,
         }
     ]
