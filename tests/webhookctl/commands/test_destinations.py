@@ -1,16 +1,19 @@
 """`destinations list`: circuit, rate, waiting runs, oldest run and next probe."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from moto import mock_aws
 
 from tests.unit.support.world import handler
-from tests.webhookctl.commands.stage import MANIFEST, Cli, Inbox
+from tests.webhookctl.commands.stage import KIM, MANIFEST, Cli, Inbox
 from webhook_inbox.destinations.circuit import CallOutcome
 from webhook_inbox.destinations.gate import Gate
 from webhook_inbox.domain.manifest import BreakerSpec, DestinationSpec
+from webhook_inbox.ledger.audit import Actor
 from webhookctl.commands import destinations
 
 CRM = DestinationSpec("crm", "https://crm.example", rate=2.0, breaker=BreakerSpec(failures=3))
@@ -23,11 +26,12 @@ CALLING = replace(
 
 
 @pytest.fixture
-def inbox() -> Inbox:
-    """An inbox in memory whose handler calls a destination."""
-    made = Inbox()
-    made.deploy(CALLING)
-    return made
+def inbox() -> Iterator[Inbox]:
+    """An inbox in memory whose handler calls a destination; its caller is moto's."""
+    with mock_aws():
+        made = Inbox()
+        made.deploy(CALLING)
+        yield made
 
 
 @pytest.fixture
@@ -163,7 +167,7 @@ WHY = ("--reason", "maintenance", "--by", "kim")
 
 def audited(inbox: Inbox) -> list[tuple[str, str, str]]:
     rows = (row for row in inbox.table if row["pk"].startswith("audit#"))
-    return [(row["action"], row["by"], row["request"]["destination"]) for row in rows]
+    return [(row["action"], str(Actor.of(row)), row["request"]["destination"]) for row in rows]
 
 
 def test_a_circuit_that_is_opened_by_hand_holds_the_runs_until_it_is_closed_by_hand(
@@ -181,7 +185,7 @@ def test_a_circuit_that_is_opened_by_hand_holds_the_runs_until_it_is_closed_by_h
     assert (found["circuit"], found["waiting"], found["next_probe"]) == ("open", 1, None)
     assert found["opened_by_hand"] == {
         "at": "2026-01-01T00:00:00.000Z",
-        "by": "kim",
+        "by": KIM,
         "reason": "maintenance",
     }
     assert row(cli)[1] == "open by hand"
@@ -191,7 +195,7 @@ def test_a_circuit_that_is_opened_by_hand_holds_the_runs_until_it_is_closed_by_h
     inbox.clock.advance(minutes=2)
     inbox.work_once()
     assert inbox.handled == [("acme.fulfil", "evt-1", 1)]
-    assert audited(inbox) == [("open-circuit", "kim", "crm"), ("close-circuit", "kim", "crm")]
+    assert audited(inbox) == [("open-circuit", KIM, "crm"), ("close-circuit", KIM, "crm")]
 
 
 def test_one_without_a_breaker_can_be_opened_as_well(cli: Cli) -> None:
@@ -204,7 +208,7 @@ def test_an_open_one_names_the_person_who_opened_it(cli: Cli, inbox: Inbox) -> N
     inbox.clock.advance(seconds=1)
     shown = cli("destinations", "open", "crm", *WHY)
     assert shown.code == 1
-    assert "already open by hand since 2026-01-01T00:00:00.000Z by kim: maintenance" in shown.err
+    assert f"already open by hand since 2026-01-01T00:00:00.000Z by {KIM}: maintenance" in shown.err
     assert "`webhookctl destinations close crm`" in shown.err
 
 

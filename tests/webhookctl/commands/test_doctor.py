@@ -19,6 +19,7 @@ from webhook_inbox.domain.manifest import DestinationSpec
 from webhook_inbox.domain.ports import Change
 from webhook_inbox.domain.secret_document import SOURCES
 from webhook_inbox.domain.timestamps import to_ms
+from webhook_inbox.ledger.audit import Actor, Proof
 from webhook_inbox.ledger.pauses import PauseRequest, pause
 from webhook_inbox.reconciler.received import CURSORS, FIRST_LOOK
 from webhookctl.doctor.checks import CHECKS
@@ -298,8 +299,9 @@ def test_a_placeholder_is_found(cli: Cli, account: Account) -> None:
 
 
 def test_what_a_person_has_stopped_is_found(cli: Cli, inbox: Inbox, account: Account) -> None:
-    pause(inbox.table, SystemRandomness(), PauseRequest("acme.fulfil", "kim", "why", inbox.now))
-    request = CircuitRequest("crm", "kim", "why", inbox.now)
+    kim = Actor("kim", Proof.LOCAL)
+    pause(inbox.table, SystemRandomness(), PauseRequest("acme.fulfil", kim, "why", inbox.now))
+    request = CircuitRequest("crm", kim, "why", inbox.now)
     open_circuit(inbox.table, SystemRandomness(), request)
     level, figure, remedy = finding(cli, "paused")
     assert (level, figure.startswith("acme.fulfil since 2026-01-01")) == ("warning", True)
