@@ -258,6 +258,7 @@ def reconciler(manifest: Manifest, until: datetime, *, drain: int) -> Program:
             table=ports.table,
             lanes=ports.lanes,
             dlqs=ports.dlqs,
+            blobs=ports.blobs,
             clock=ports.clock,
             drain=drain,
         )
