@@ -8,11 +8,12 @@ from typing import Annotated, Any
 import typer
 
 from webhook_inbox.domain.model import Overview, Run, Status
-from webhookctl.commands.inbox import the_one
+from webhookctl.commands.inbox import the_one_shown
 from webhookctl.display.event import body_object, event_object
 from webhookctl.display.generated_curl import curl, sent_headers
 from webhookctl.display.generated_test import INLINE, GeneratedTest, generate, is_inline
 from webhookctl.display.output import counted
+from webhookctl.display.personal import ShowPersonal
 from webhookctl.display.untrusted import quoted
 from webhookctl.errors import CommandError
 from webhookctl.invocation import EventId, Handler, Invocation, Source, takes_options
@@ -47,6 +48,7 @@ def export(
     output: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write to this new file.")
     ] = None,
+    show_personal: ShowPersonal = False,
 ) -> None:
     """Write an event as a test that fails as its handler did, as a curl command, or as JSON.
 
@@ -57,9 +59,11 @@ def export(
     if url is not None and form is not Form.CURL:
         raise typer.BadParameter(f"--url is where curl posts, and not of --as {form}")
     if form is Form.TEST:
-        _export_test(call, event_id, source, handler, output)
+        _require_python(output)
+    overview = the_one_shown(call, event_id, source, show=show_personal, command="inbox export")
+    if form is Form.TEST:
+        _export_test(call, overview, handler, output)
         return
-    overview = the_one(call, event_id, source, body=True)
     if form is Form.CURL:
         _export_curl(call, overview, url or _local_url(call, overview.event.source), output)
     else:
@@ -67,14 +71,16 @@ def export(
     call.output.note(f"{PERSONAL} it.")
 
 
-def _export_test(
-    call: Invocation, event_id: str, source: str | None, handler: str | None, output: Path | None
-) -> None:
+def _require_python(output: Path | None) -> None:
     if output is not None and output.suffix != ".py":
         raise typer.BadParameter(
             f"--output {output} is no Python file: give it as in test_event.py"
         )
-    overview = the_one(call, event_id, source, body=True)
+
+
+def _export_test(
+    call: Invocation, overview: Overview, handler: str | None, output: Path | None
+) -> None:
     test = generate(overview, _chosen(overview, handler), output)
     if output is not None:
         files = {output: test.text.encode()}

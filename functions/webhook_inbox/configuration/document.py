@@ -54,7 +54,7 @@ def _retention(value: str) -> str:
         raise ValueError(f'"{value}" is not a number of days; write it like "7d"')
     if int(value[:-1]) > EVENT_LIFE.days:
         raise ValueError(
-            f'"{value}" is longer than the ledger keeps an event; give at most "{EVENT_LIFE.days}d",'
+            f'"{value}" is longer than an event is stored; give at most "{EVENT_LIFE.days}d",'
             " and keep older payloads with `webhookctl inbox export --to`"
         )
     return value

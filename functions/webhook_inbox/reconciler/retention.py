@@ -131,20 +131,21 @@ class ExpiredPayloads:
     def _erase_all(self, entries: Sequence[Item]) -> bool:
         """Erases payloads; returns False if a call failed and they have to be read again."""
         results = self._parallel.map(self._caught, entries)
-        return all([self._report.attempt(self._count, result) for result in results])
+        counted = [self._report.attempt(self._count, result) for result in results]
+        return all(counted)
 
-    def _caught(self, entry: Item) -> bool | Exception:
+    def _caught(self, entry: Item) -> Action | Exception | None:
         """Returns an event's error instead of raising it, since others are erased meanwhile."""
         try:
-            return self._erase(entry)
+            return Action.ERASED if self._erase(entry) else None
         except Exception as error:  # noqa: BLE001 - an unreadable row: reported and passed over
             return error
 
-    def _count(self, result: bool | Exception) -> None:
+    def _count(self, result: Action | Exception | None) -> None:
         if isinstance(result, Exception):
             raise result
-        if result:
-            self._report.add(Action.ERASED)
+        if result is not None:
+            self._report.add(result)
 
     def _erase(self, entry: Item) -> bool:
         """Erases an event's payload unless a run has not ended; returns whether it did."""
