@@ -151,10 +151,10 @@ SMALL_WORLDS: Final = (
         "an erased event",
         FIRST,
         AGAIN,
-        faults=(),
+        faults=("killed",),
         workers=1,
         receivers=1,
-        budget={"erasures": 1},
+        budget={"erasures": 1, "faults": 1},
     ),
     *GUARD_WORLDS,
     world(
