@@ -38,7 +38,10 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "hold deny": ('webhookctl --local hold deny evt_1 --reason "a duplicate"',),
     "hold list": ("webhookctl --local hold list --subject identical-body",),
     "inbox errors": ("webhookctl --stack WebhookInbox-prod inbox errors --since 2h",),
-    "inbox export": ("webhookctl --local inbox export evt_1",),
+    "inbox export": (
+        "webhookctl --local inbox export evt_1",
+        "webhookctl --local inbox export --to events --since 7d",
+    ),
     "inbox ignored": ("webhookctl --local inbox ignored --since 7d",),
     "inbox inspect": ("webhookctl --local inbox inspect evt_1 --body",),
     "inbox list": (

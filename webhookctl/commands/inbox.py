@@ -11,6 +11,7 @@ from webhook_inbox.domain.manifest import matches
 from webhook_inbox.domain.model import EventStatus, Overview, Run, StoredEvent
 from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.ingest.ignored import find_ignored
+from webhook_inbox.ledger.audit import EventName
 from webhook_inbox.ledger.pauses import RESUMPTION, control_key
 from webhook_inbox.ledger.schema import conflict_key, dedupe_key
 from webhook_inbox.queue.line import TURN, Line
@@ -19,6 +20,7 @@ from webhookctl.command_tree import CommandTree
 from webhookctl.display.event import advice, body_object, event_object, run_notes
 from webhookctl.display.evidence import Logs
 from webhookctl.display.inspection import Inspection, print_event
+from webhookctl.display.personal import Masks, ShowPersonal
 from webhookctl.display.suggestions import Command
 from webhookctl.display.table import ELLIPSIS, Column, Fit
 from webhookctl.display.times import iso, moment, spelled
@@ -137,6 +139,7 @@ def inspect_event(
     event_id: EventId,
     source: Source = None,
     body: Body = False,
+    show_personal: ShowPersonal = False,
     verbose: Annotated[
         bool,
         typer.Option(
@@ -146,7 +149,13 @@ def inspect_event(
 ) -> None:
     """Show an event's status, reasons and next action, then its attempts and effects."""
     now, target, output = call.clock.now(), call.target, call.output
-    overview = the_one(call, event_id, source, body=body)
+    if show_personal and not body:
+        raise typer.BadParameter("--show-personal is about the body: add --body")
+    overview = (
+        the_one_shown(call, event_id, source, show=show_personal, command="inbox inspect")
+        if body
+        else the_one(call, event_id, source, body=False)
+    )
     runs = (_resumed(target, run) for run in overview.runs)
     overview = replace(overview, runs=[_in_line(target, run, now) for run in runs])
     event = overview.event
@@ -255,6 +264,22 @@ def _resumed(target: Target, run: Run) -> Run:
         return run
     why = f"{run.handler} was resumed by {row['by']} at {spelled(from_ms(row['changed_at']))}"
     return replace(run, waits_for="its turn after the pause", last_error=why)
+
+
+def the_one_shown(
+    call: Invocation, event_id: str, source: str | None, *, show: bool, command: str
+) -> Overview:
+    """Returns the event with its body, whose personal fields are masked unless `show`.
+
+    Raises CommandError unless exactly one event matches.
+    """
+    overview = the_one(call, event_id, source, body=not show)
+    event = EventName(overview.event.source, overview.event.event_id)
+    masks = Masks(call, show=show, command=command, event=event)
+    if show:
+        # Read after the audit row was written.
+        overview = the_one(call, event_id, event.source, body=True)
+    return replace(overview, event=masks.event(overview.event))
 
 
 def the_one(call: Invocation, event_id: str, source: str | None, *, body: bool) -> Overview:

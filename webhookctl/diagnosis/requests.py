@@ -13,7 +13,7 @@ from webhookctl.diagnosis.hypothesis import Cause, Hypothesis, Trial
 from webhookctl.diagnosis.schemes import settings_of
 
 PREFIXES: Final = ("sha256=", "sha1=", "v1=", "v0=", "v1,")
-# Of the received headers that are tried in place of a missing one.
+# The number of received headers that are tried in place of a missing one.
 MOST_NAMES: Final = 12
 FORWARDED: Final = ("x-forwarded-host", "x-original-host", "x-forwarded-server")
 

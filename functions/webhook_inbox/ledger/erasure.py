@@ -86,8 +86,20 @@ def erase(
         event=EventName(source, event_id),
         now=now,
     )
+    return remove(table, blobs, row, now=now)
+
+
+def remove(table: Table, blobs: Blobs, row: Item, *, now: datetime) -> Erasure | None:
+    """Erases the payload of an event's row, those of its conflicts, and its runs' error texts.
+
+    Returns None if the event was replaced meanwhile.
+
+    Raises:
+        Unavailable: storage failed; the payload may be erased, and the call can be repeated.
+    """
     try:
         erased_at = _empty(table, blobs, row, now)
+        source, event_id = row["source"], row["event_id"]
         for conflict in table.query(conflict_key(source, event_id, "").pk):
             _empty(table, blobs, conflict, now)
     except ConditionFailed:
@@ -119,6 +131,8 @@ def _forget(table: Table, run: Run) -> bool:
         attempt_to(replace(each, error=ERASED if each.error else "")) for each in run.attempts
     ]
     error = {"last_error": ERASED} if run.last_error else {}
+    if not error and not any(each.error for each in run.attempts):
+        return True
     change = Change(set={"attempts": attempts, **error})
     try:
         table.update(key_of_run(run), change, when=as_seen(run))

@@ -27,6 +27,7 @@
     same                          runs#{token}             list of its runs: replay/selections
     reconciler                    cursors                  events read: reconciler/received
     same                          sweeps                   last DLQ sweep: reconciler/reconciler
+    same                          retention                payloads erased: reconciler/retention
     due_index                     handler#{name}           listed handler: ledger/due_handlers
     smoke                         {token}                  smoke test under way: webhookctl/smoke
 

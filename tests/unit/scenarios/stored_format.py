@@ -72,7 +72,7 @@ _HANDLERS: Final = (
 MANIFEST: Final = Manifest(
     stage="test",
     version="1",
-    sources={"acme": ACME, "github": GITHUB},
+    sources={"acme": ACME, "github": replace(GITHUB, retention=86400.0 * 30)},
     handlers={spec.name: spec for spec in _HANDLERS},
     destinations={
         "crm": DestinationSpec(
