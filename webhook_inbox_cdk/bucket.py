@@ -46,15 +46,9 @@ class Bodies(Construct):
             {
                 "AwsSolutions-S1": no_access_log,
                 "CKV_AWS_18": no_access_log,
-<<<<<<< HEAD
-                "CKV_AWS_21": "A key ends in the body's hash, so an overwrite has equal bytes. No"
-                " function may delete; an operator's erasure must leave nothing, and an old version"
-                " would outlive it, as it would the body's expiry.",
-=======
                 "CKV_AWS_21": "A key ends in the body's hash, so an overwrite has equal bytes, and"
-                " only a source's `retention` deletes. Old versions would outlive the"
-                " body's expiry.",
->>>>>>> main
+                " only a source's `retention` and an operator's erasure delete. Old versions would"
+                " outlive both, and the body's expiry.",
             },
         )
 
