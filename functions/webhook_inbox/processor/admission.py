@@ -22,6 +22,7 @@ from webhook_inbox.domain.errors import (
     Deferred,
     InboxError,
     Permanent,
+    Skipped,
     Transient,
     Unavailable,
 )
