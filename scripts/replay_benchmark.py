@@ -260,7 +260,8 @@ def rate(runs: int, asked: float, threads: int) -> None:
     )
     try:
         begun, cpu = time.monotonic(), time.process_time()
-        request = ReplayRequest(limit=runs, rate_per_second=asked)
+        dead = (EventStatus.DEAD_LETTER,)
+        request = ReplayRequest(status=dead, limit=runs, rate_per_second=asked)
         report = replay.run(request, deadline=clock.now() + timedelta(minutes=5))
         took, used = time.monotonic() - begun, time.process_time() - cpu
     finally:

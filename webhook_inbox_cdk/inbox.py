@@ -26,6 +26,7 @@ from webhook_inbox_cdk.maintenance import Reconciler, Replay
 from webhook_inbox_cdk.names import metrics_namespace, queue_prefix, stage_of
 from webhook_inbox_cdk.network import needs, vpc_from
 from webhook_inbox_cdk.platform import Platform
+from webhook_inbox_cdk.policies import Policies
 from webhook_inbox_cdk.processor import DEFAULT_CONCURRENCY, Placement, Processor
 from webhook_inbox_cdk.queue import RECEIVES, SERIAL_RECEIVES, Lane
 from webhook_inbox_cdk.resources import Resources
@@ -145,6 +146,14 @@ class WebhookInbox(Construct):
         functions = (ingest, *self.processors.values(), replay, reconciler)
         self._trace(props.tracing, functions)
         settings = inbox_toml.load(props.functions / "inbox.toml", stage=props.stage)
+        functions = (ingest, *self.processors.values(), replay, reconciler)
+        policies = Policies(
+            self,
+            "Policies",
+            resources=resources,
+            replay=replay.function_arn,
+            logs=[each.log_group.log_group_arn for each in functions],
+        )
         self._guide(props)
         api = Api(
             self,
@@ -182,6 +191,7 @@ class WebhookInbox(Construct):
                 "LogGroupNames": json.dumps(
                     {each.function_name: each.log_group.log_group_name for each in functions}
                 ),
+                **{f"{name}PolicyArn": arn for name, arn in policies.arns.items()},
                 **_webhook_urls(url, self.manifest.sources),
             }
         )

@@ -1,11 +1,13 @@
 """The two maintenance functions, which find runs, change them and send them again."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from aws_cdk import Duration
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from constructs import Construct
+from webhook_inbox_cdk.bucket import HASHED
 from webhook_inbox_cdk.function import EVERYTHING, InboxFunction, Shape
 from webhook_inbox_cdk.resources import Resources
 
@@ -28,6 +30,7 @@ class MaintenanceFunction(InboxFunction):
         name: str,
         resources: Resources,
         memory: int = 512,
+        variables: Mapping[str, str] | None = None,
     ) -> None:
         bundle = resources.workshop.make(name)
         environment = MaintenanceEnvironment(
@@ -42,7 +45,7 @@ class MaintenanceFunction(InboxFunction):
             bundle=bundle,
             timeout=300,
             memory=memory,
-            environment=environment.variables(),
+            environment={**environment.variables(), **(variables or {})},
             # An asynchronous retry by Lambda would be a second replay; the reconciler runs every
             # minute anyway.
             extra={"retry_attempts": 0},
@@ -71,9 +74,22 @@ class Replay(MaintenanceFunction):
     def __init__(self, scope: Construct, construct_id: str, resources: Resources) -> None:
         # With 1,769 MB a function has one whole CPU. 500 runs per second need most of one: a run
         # costs 1.9 ms, measured by scripts/replay_benchmark.py.
-        super().__init__(scope, construct_id, name="replay", resources=resources, memory=1769)
-        # Writes an audit row per page.
+        bucket = resources.bodies.bucket
+        super().__init__(
+            scope,
+            construct_id,
+            name="replay",
+            resources=resources,
+            memory=1769,
+            variables={"BUCKET_NAME": bucket.bucket_name},
+        )
+        # Writes an audit row per page, and the lists of selections.
         self.allow("dynamodb:PutItem", on=[resources.table])
+        # Finds finished runs by the time of receipt, and reads bodies for `where`.
+        self.allow("dynamodb:Query", on=[resources.ledger.index(BY_RECEIVED)])
+        self.allow("s3:GetObject", on=[resources.bodies.objects], pattern=HASHED)
+        # Without it S3 answers "access denied" for a missing body.
+        self.allow("s3:ListBucket", on=[bucket.bucket_arn])
 
 
 class Reconciler(MaintenanceFunction):

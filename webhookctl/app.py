@@ -8,6 +8,7 @@ import typer
 from webhookctl.command_tree import CommandTree
 from webhookctl.commands import (
     alarms,
+    audit,
     check,
     complete,
     completion,
@@ -84,6 +85,7 @@ app.command("skip")(skip.skip)
 app.command("erase")(erase.erase)
 app.add_typer(hold.app, name="hold")
 app.command("complete")(complete.complete)
+app.command("audit")(audit.audit)
 app.add_typer(handlers.app, name="handlers")
 app.add_typer(destinations.app, name="destinations")
 app.command("mcp")(mcp.mcp)

@@ -5,7 +5,9 @@ import inspect
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -13,9 +15,11 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from webhook_inbox.adapters.system import SystemClock
+from webhook_inbox.adapters.system import SystemClock, SystemRandomness
 from webhook_inbox.domain.model import Overview, Run
 from webhook_inbox.domain.ports import Clock
+from webhook_inbox.ledger import audit
+from webhook_inbox.ledger.audit import Actor, Proof
 from webhook_inbox.ledger.schema import dedupe_key
 from webhookctl.checkout import require_known
 from webhookctl.display.output import Output
@@ -43,8 +47,9 @@ Body = Annotated[bool, typer.Option("--body", help="Print the body as well.")]
 Reason = Annotated[str, typer.Option("--reason", help="Recorded with the run and in the audit.")]
 By = Annotated[
     str | None,
-    typer.Option("--by", metavar="NAME", help="Your name; by default your AWS identity."),
+    typer.Option("--by", metavar="NAME", help="On whose behalf; recorded with your AWS identity."),
 ]
+Why = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Recorded in the audit.")]
 SecretEnv = Annotated[
     str | None, typer.Option(metavar="NAME", help="The environment variable with the secret.")
 ]
@@ -104,6 +109,39 @@ class Invocation:
     def program(self) -> Program:
         """Makes the commands that the output suggests, for the same target."""
         return self.world.program.on(self.selection)
+
+    @cached_property
+    def caller(self) -> str:
+        """The caller's ARN from STS; for the inbox on this machine, the user's name."""
+        if self.target.local:
+            return getpass.getuser()
+        return str(self.target.client("sts").get_caller_identity()["Arn"])
+
+    def actor(self, by: str | None) -> Actor:
+        """Returns the caller as the audit records it, on behalf of the name that `--by` gives."""
+        return Actor(self.caller, Proof.LOCAL if self.target.local else Proof.STS, by or "")
+
+    @contextmanager
+    def audited(
+        self, action: str, by: str | None, *, reason: str = "", **request: str | None
+    ) -> Iterator[Counter[str]]:
+        """Writes an audit row, yields the counts of the action's outcomes, and then adds them.
+
+        The action is not performed if the row cannot be written. An error leaves the row without
+        counts: begun, and not finished.
+        """
+        recorded = audit.record(
+            self.target.table,
+            SystemRandomness(),
+            action=action,
+            by=self.actor(by),
+            reason=reason,
+            request={name: value for name, value in request.items() if value},
+            now=self.clock.now(),
+        )
+        counts = Counter[str]()
+        yield counts
+        recorded.conclude(counts)
 
     def overviews(self, event_id: str, source: str | None, **reading: bool) -> list[Overview]:
         """Returns the events with this id, of the source or of any source."""
@@ -214,13 +252,6 @@ def takes_options(
 offline: Final = partial(takes_options, without=_TARGET)
 # For a command that runs until it is stopped.
 interactive: Final = partial(takes_options, without=(*_TARGET, "as_json"))
-
-
-def caller(target: Target) -> str:
-    """Returns the caller's ARN; for the local inbox, the user's name."""
-    if target.local:
-        return getpass.getuser()
-    return str(target.client("sts").get_caller_identity()["Arn"])
 
 
 def secret_of(variable: str, *, otherwise: str) -> str:

@@ -8,30 +8,26 @@ from datetime import datetime, timedelta
 from functools import partial
 from heapq import merge, nlargest
 from itertools import groupby, islice
-from typing import Any, Final
+from typing import Final
 
 from webhook_inbox.domain.manifest import matches
 from webhook_inbox.domain.model import EventStatus, Overview, Run, StoredEvent
 from webhook_inbox.domain.ports import Table
-from webhook_inbox.domain.timestamps import from_ms, to_ms, to_seconds
+from webhook_inbox.domain.timestamps import to_seconds
 from webhook_inbox.ledger.queries import DueEntry, Ledger, Received
 from webhook_inbox.ledger.schema import (
-    BY_RECEIVED,
     DEAD_FROM,
     RUN_LIFE,
     RUN_PREFIX,
     dead_due_at,
     event_pk,
-    identify,
     live,
-    received_buckets,
     run_from,
 )
 
 # The default window of a search by time.
 WINDOW: Final = timedelta(hours=24)
 WORKERS: Final = 8
-PAGE: Final = 100
 # The events that one pass over the open runs of the due index keeps in memory.
 KEPT: Final = 5000
 # A run's row has the time of its event rounded up to a second.
@@ -103,20 +99,20 @@ def find(table: Table, wanted: Wanted, *, now: datetime) -> Iterator[Overview]:
     outlives its event by a week; an expired event is shown as far as its runs' rows tell.
     """
     ledger = Ledger(table=table)
-    candidates = _once(filter(wanted.names, _candidates(ledger, table, wanted, now)))
+    candidates = _once(filter(wanted.names, _candidates(ledger, wanted, now)))
     found = filter(wanted.fits, _read(ledger, table, candidates, wanted, now))
     # The due index lists events in the order of their time rounded up to a second.
     for _, second in groupby(found, key=lambda overview: to_seconds(overview.event.received_at)):
         yield from sorted(second, key=lambda overview: _place(overview.event), reverse=True)
 
 
-def _candidates(ledger: Ledger, table: Table, wanted: Wanted, now: datetime) -> Iterator[Received]:
+def _candidates(ledger: Ledger, wanted: Wanted, now: datetime) -> Iterator[Received]:
     if wanted.status is EventStatus.DEAD_LETTER:
         return _dead(ledger, wanted)
     if wanted.status in ATTENDED:
         return _open(ledger, wanted)
     high = wanted.until or now
-    arrived = received(table, wanted.since or high - WINDOW, high)
+    arrived = ledger.received(wanted.since or high - WINDOW, high, newest_first=True)
     if wanted.status is not EventStatus.PROCESSING:
         return arrived
     # The due index lists later attempts of any age, but no first attempts.
@@ -200,47 +196,6 @@ def _remains(table: Table, known: Received, now: datetime) -> Overview | None:
         runs=tuple(run.handler for run in runs),
     )
     return Overview(event, runs)
-
-
-def received(
-    table: Table, low: datetime, high: datetime, *, newest_first: bool = True
-) -> Iterator[Received]:
-    """Yields the events received in [low, high], newest first or oldest first.
-
-    Reads page by page, since an hour may have a million events.
-    """
-    buckets = received_buckets(low, high, newest_first=newest_first)
-    order = _newest if newest_first else _oldest
-    for _, hour in groupby(buckets, key=lambda b: b.partition("#")[0]):
-        shards = [_shard(table, each, low, high, newest_first=newest_first) for each in hour]
-        yield from merge(*shards, key=order)
-
-
-def _shard(
-    table: Table, bucket: str, low: datetime, high: datetime, *, newest_first: bool
-) -> Iterator[Received]:
-    start: Mapping[str, Any] | None = None
-    while True:
-        page = table.query_index(
-            BY_RECEIVED,
-            bucket,
-            low=to_ms(low),
-            high=to_ms(high),
-            newest_first=newest_first,
-            limit=PAGE,
-            start=start,
-        )
-        for item in page.items:
-            source, event_id = identify(item["pk"])
-            received_at, tenant = from_ms(item["received_at"]), item.get("tenant", "")
-            yield Received(source, event_id, item["type"], received_at, tenant)
-        start = page.next
-        if start is None:
-            return
-
-
-def _oldest(found: Received) -> float:
-    return found.received_at.timestamp()
 
 
 def _newest(found: Received) -> float:

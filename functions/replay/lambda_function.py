@@ -10,8 +10,9 @@ from replay.telemetry import measure, observe
 from webhook_inbox.adapters.aws.clients import CONNECTIONS, steady
 from webhook_inbox.adapters.aws.dynamodb import DynamoTable
 from webhook_inbox.adapters.aws.embedded_metrics import MetricLines
+from webhook_inbox.adapters.aws.s3 import S3Blobs
 from webhook_inbox.adapters.aws.sqs import SqsQueue
-from webhook_inbox.adapters.environment import MaintenanceEnvironment
+from webhook_inbox.adapters.environment import ReplayEnvironment
 from webhook_inbox.adapters.system import SystemClock, SystemRandomness, ThreadParallel
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.ledger.queries import Ledger
@@ -19,7 +20,7 @@ from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.replay.replay import Replay
 from webhook_inbox.replay.request import ReplayRequest
 
-environment: Final = MaintenanceEnvironment.read()
+environment: Final = ReplayEnvironment.read()
 logger: Final = Logger()
 metrics: Final = MetricLines(environment.metrics_namespace)
 clock: Final = SystemClock()
@@ -28,7 +29,7 @@ table: Final = DynamoTable(steady("dynamodb"), environment.table_name)
 manifest: Final = Manifest.from_data(MANIFEST)
 replay: Final = Replay(
     manifest=manifest,
-    ledger=Ledger(table=table),
+    ledger=Ledger(table=table, blobs=S3Blobs(steady("s3"), environment.bucket_name)),
     table=table,
     lanes=Lanes(
         {lane: SqsQueue(sqs, url) for lane, url in environment.queue_urls(manifest).items()}
@@ -45,7 +46,7 @@ def lambda_handler(payload: object, context: Any) -> dict[str, Any]:
     """Replays the runs that the payload selects; raises InvalidRequestError for a bad one."""
     request = ReplayRequest.read(payload)
     left = timedelta(milliseconds=context.get_remaining_time_in_millis())
-    report = replay.run(request, deadline=clock.now() + left)
+    report = replay.run(request, deadline=clock.now() + left, request_id=context.aws_request_id)
     measure(metrics, report)
     metrics.flush(clock.now())
     return observe(logger, request, report)

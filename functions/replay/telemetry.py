@@ -6,7 +6,7 @@ from aws_lambda_powertools import Logger
 
 from webhook_inbox.adapters.aws.embedded_metrics import MetricLines
 from webhook_inbox.domain import metrics as catalogue
-from webhook_inbox.replay.replay import ReplayOutcome, ReplayReport
+from webhook_inbox.replay.report import ReplayOutcome, ReplayReport
 from webhook_inbox.replay.request import ReplayRequest
 
 

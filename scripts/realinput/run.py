@@ -93,7 +93,17 @@ class Run:
         listing = ("inbox", "list", "--status", "dead_letter", "--limit", "100000")
         listed = {event["event_id"] for event in webhookctl(self._session.home, *listing)}
         self._claim("`inbox list --status dead_letter` lists exactly these", listed == events)
-        webhookctl(self._session.home, "replay", "--yes", "--rate", "100", "--reason", "sink back")
+        webhookctl(
+            self._session.home,
+            "replay",
+            "--status",
+            "dead_letter",
+            "--yes",
+            "--rate",
+            "100",
+            "--reason",
+            "sink back",
+        )
         self._observer.refresh_dead()
         self._wait(end, after="the replay")
         replayed = [run for run in self._observer.runs if run.replays]

@@ -33,6 +33,7 @@ from webhook_inbox.handlers.effects.manual_commit import NoDoubt
 from webhook_inbox.handlers.router import Registered
 from webhook_inbox.ingest.ingest import Ingest
 from webhook_inbox.ingest.receipt import Receipt
+from webhook_inbox.ledger.audit import Actor, Proof
 from webhook_inbox.ledger.pauses import PauseRequest, pause, resume
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import run_from
@@ -44,6 +45,7 @@ from webhook_inbox.replay.replay import Replay
 from webhook_inbox.replay.request import ReplayRequest
 from webhook_inbox.replay.skip import skip
 
+ANN: Final = Actor("ann", Proof.STS)
 # As deployed. Ingest itself answers within 2.5 s.
 TIMEOUTS: Final[Mapping[str, timedelta]] = {
     "ingest": timedelta(seconds=10),
@@ -205,12 +207,12 @@ def decision(manifest: Manifest, row: Item, kind: str) -> Program:
             if kind == "skip":
                 ended, now = run_from(row), ports.clock.now()
                 return skip(
-                    ports.table, ports.randomness, ended, by="ann", reason="obsolete", now=now
+                    ports.table, ports.randomness, ended, by=ANN, reason="obsolete", now=now
                 )
             if kind == "happened":
-                return use_case.happened(request, {"done": "by hand"}, by="ann", reason="seen")
+                return use_case.happened(request, {"done": "by hand"}, by=ANN, reason="seen")
             decide = use_case.approve if kind == "approve" else use_case.deny
-            return decide(request, by="ann", reason="seen")
+            return decide(request, by=ANN, reason="seen")
         except (Unavailable, NoDoubt) as error:
             return error
 
@@ -222,7 +224,7 @@ def control(handler: str, *, paused: bool) -> Program:
 
     def run(ask: Ask) -> Any:
         ports = Ports(ask, Manifest())
-        request = PauseRequest(handler, by="ann", reason="looked at", now=ports.clock.now())
+        request = PauseRequest(handler, by=ANN, reason="looked at", now=ports.clock.now())
         operation = pause if paused else resume
         try:
             return operation(ports.table, ports.randomness, request)
@@ -237,7 +239,7 @@ def circuit(destination: str, *, opened: bool) -> Program:
 
     def run(ask: Ask) -> Any:
         ports = Ports(ask, Manifest())
-        request = CircuitRequest(destination, by="ann", reason="seen", now=ports.clock.now())
+        request = CircuitRequest(destination, by=ANN, reason="seen", now=ports.clock.now())
         operation = open_circuit if opened else close_circuit
         try:
             return operation(ports.table, ports.randomness, request)

@@ -16,6 +16,7 @@ from simulation.worlds.scenario import Deployment, Scenario
 from webhook_inbox.destinations.circuit import breaker_key
 from webhook_inbox.domain.idempotency import versioned
 from webhook_inbox.domain.manifest import DEFAULT_LANE, SPLIT
+from webhook_inbox.domain.model import EventStatus, Run, Status
 from webhook_inbox.domain.ports import Change, Item, Key
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger import due_handlers
@@ -23,6 +24,8 @@ from webhook_inbox.ledger.pauses import CONTROL_PK, HANDLER_PREFIX
 from webhook_inbox.ledger.schema import RECEIVED_SHARDS, RUN_PREFIX, event_key, run_key
 from webhook_inbox.queue.message import RunMessage
 from webhook_inbox.reconciler.received import CURSORS, FIRST_LOOK, SECOND_LOOK
+from webhook_inbox.replay.request import ReplayRequest
+from webhook_inbox.replay.selections import Selections
 
 # The longest delay of a call whose caller gave up.
 IN_FLIGHT_MS: Final = 10_000
@@ -33,6 +36,18 @@ REDRIVEN_AFTER_MS: Final = 5_000
 VISIBILITY: Final = 360
 DAY_MS: Final = 86_400_000
 MILLISECOND: Final = timedelta(milliseconds=1)
+
+
+class Zeros:
+    """Randomness that names the scenario's selection."""
+
+    def token(self) -> str:
+        """See the port."""
+        return "0" * 32
+
+    def uniform(self, low: float, high: float) -> float:  # noqa: ARG002 - part of the port
+        """See the port."""
+        return low
 
 
 class World:
@@ -84,6 +99,7 @@ class World:
         self.observer = Observer(unloadable=set(self.deployment.broken))
         self._move_cursors()
         self._register()
+        self._select()
 
     def _move_cursors(self) -> None:
         """Stores the reconciler's cursors, as its passes until now left them."""
@@ -99,6 +115,24 @@ class World:
         """Registers the first deployment's handlers, as the reconciler has done by now."""
         names, table = self.deployment.manifest.handlers, self.aws.table
         due_handlers.deploy(table, names, now=self.clock.now())
+        table.get_many([Key(due_handlers.PK, due_handlers.PREFIX)])  # replicates
+        table.written.clear()
+
+    def _select(self) -> None:
+        """Stores the selection that the scenario's requests replay: each webhook's runs, dead."""
+        if not any(request.selection for request in self.scenario.requests):
+            return
+        table, now = self.aws.table, self.clock.now()
+        selections = Selections(table, Zeros())
+        names = self.deployment.manifest.handlers
+        runs = [
+            Run(*webhook.event, name, "", Status.DEAD_LETTER)
+            for webhook in self.scenario.webhooks
+            for name in names
+        ]
+        request = ReplayRequest(status=(EventStatus.DEAD_LETTER,), dry_run=True, fix=True)
+        begun = selections.begin(request, now)
+        selections.extend(begun, runs, begun.report, cursor="")
         table.get_many([Key(due_handlers.PK, due_handlers.PREFIX)])  # replicates
         table.written.clear()
 

@@ -46,6 +46,8 @@ def changed(
     status, before = new["status"], old.get("status")
     must("G2", _generation(new) >= _generation(old), f"{run}: the generation decreased")
     _listed(run, new)
+    chosen = [each["selection"] for each in new.get("replays", ()) if "selection" in each]
+    must("G3", len(chosen) == len(set(chosen)), f"{run} was replayed twice from one selection")
     _keyed(observer, actor, run, old, new)
     if before in FINISHED:
         if status not in FINISHED:

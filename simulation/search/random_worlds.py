@@ -27,6 +27,7 @@ from webhook_inbox.domain.manifest import (
     HandlerSpec,
     Order,
 )
+from webhook_inbox.domain.model import EventStatus
 from webhook_inbox.handlers.ordering.declaration import LATEST, SEQUENCE
 from webhook_inbox.replay.request import ReplayRequest
 
@@ -182,9 +183,10 @@ def _budget(rng: Random) -> Budget:
 
 
 def _requests(webhooks: tuple[Webhook, ...]) -> list[ReplayRequest]:
-    named = webhooks[0].event_id
+    ids = (webhooks[0].event_id,)
+    forced: dict[str, Any] = {"handler": "mail", "force": True, "reason": "agreed"}
     return [
-        ReplayRequest(rate_per_second=500),
-        ReplayRequest(event_ids=(named,), rate_per_second=500),
-        ReplayRequest(event_ids=(named,), handler="mail", force=True, rate_per_second=500),
+        ReplayRequest(status=(EventStatus.DEAD_LETTER,), rate_per_second=500),
+        ReplayRequest(event_ids=ids, rate_per_second=500),
+        ReplayRequest(event_ids=ids, rate_per_second=500, **forced),
     ]

@@ -22,11 +22,16 @@ from simulation.worlds.scenario import (
     manifest,
 )
 from simulation.worlds.serial import SERIAL_WORLDS
+from webhook_inbox.domain.model import EventStatus
 from webhook_inbox.replay.request import ReplayRequest
 
-EVERYTHING: Final = ReplayRequest(rate_per_second=500)
+EVERYTHING: Final = ReplayRequest(status=(EventStatus.DEAD_LETTER,), rate_per_second=500)
 BY_NAME: Final = ReplayRequest(event_ids=("e1",), rate_per_second=500)
-FORCED: Final = ReplayRequest(event_ids=("e1",), handler="mail", force=True, rate_per_second=500)
+FORCED: Final = ReplayRequest(
+    event_ids=("e1",), handler="mail", force=True, reason="agreed", rate_per_second=500
+)
+# The world stores the selection of this id.
+SELECTED: Final = ReplayRequest(selection="0" * 12, rate_per_second=500)
 
 SMALL_WORLDS: Final = (
     world("concurrent duplicates", FIRST, AGAIN, budget={"faults": 1}),
@@ -82,6 +87,15 @@ SMALL_WORLDS: Final = (
         workers=1,
         receivers=1,
         budget={"faults": 2, "jumps": 1, "replays": 1},
+    ),
+    world(
+        "a selection replayed twice",
+        outcomes={"mail": (REFUSES,)},
+        requests=(SELECTED,),
+        workers=1,
+        receivers=1,
+        budget={"failures": 1, "replays": 2},
+        max_receive_count=3,
     ),
     world(
         "two replays, one forced",

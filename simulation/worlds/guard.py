@@ -12,7 +12,9 @@ CAPTURED: Final = Webhook("captured", "github", "e2", captured=True, retries=Fal
 FIRST_OF_TWO: Final = Webhook("first of two", "github", "e1", preloaded=True)
 SECOND_OF_TWO: Final = Webhook("second of two", "github", "e2")
 BY_NAME: Final = ReplayRequest(event_ids=("e2",), rate_per_second=500)
-FORCED: Final = ReplayRequest(event_ids=("e2",), handler="note", force=True, rate_per_second=500)
+FORCED: Final = ReplayRequest(
+    event_ids=("e2",), handler="note", force=True, reason="agreed", rate_per_second=500
+)
 
 GUARD_WORLDS: Final = (
     world(

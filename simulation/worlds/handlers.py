@@ -28,7 +28,9 @@ from simulation.worlds.scenario import (
 )
 from webhook_inbox.replay.request import ReplayRequest
 
-FORCED: Final = ReplayRequest(event_ids=("e1",), handler="mail", force=True, rate_per_second=500)
+FORCED: Final = ReplayRequest(
+    event_ids=("e1",), handler="mail", force=True, reason="agreed", rate_per_second=500
+)
 RENEWED: Final = FORCED.model_copy(update={"new_keys": True, "reason": "restored"})
 REPLAYED: Final = ReplayRequest(event_ids=("e1",), handler="mail", rate_per_second=500)
 

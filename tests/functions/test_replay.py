@@ -10,6 +10,8 @@ from tests.functions.faults import Fault, Faults
 from tests.functions.inbox import Inbox
 from webhook_inbox.domain.model import Status
 
+ALL = {"status": ["dead_letter"]}
+
 
 def handed_over(inbox: Inbox) -> list[dict[str, Any]]:
     """Returns what the work queue's messages say."""
@@ -34,7 +36,7 @@ def dead(inbox: Inbox) -> Inbox:
 def test_a_dry_run_tells_what_would_be_and_changes_nothing(dead: Inbox) -> None:
     before = dead.account.rows()
 
-    report = dead.invoke("replay", {"dry_run": True})
+    report = dead.invoke("replay", {**ALL, "dry_run": True})
 
     assert report["dry_run"] is True
     assert (report["matched"], report["counts"]) == (3, {"would_replay": 3})
@@ -45,7 +47,7 @@ def test_a_dry_run_tells_what_would_be_and_changes_nothing(dead: Inbox) -> None:
 
 
 def test_dead_letters_are_reset_and_sent_with_the_next_generation(dead: Inbox) -> None:
-    report = dead.invoke("replay", {"reason": "mended", "requested_by": "jo"})
+    report = dead.invoke("replay", {**ALL, "reason": "mended", "requested_by": "jo"})
 
     assert (report["dry_run"], report["counts"]) == (False, {"replayed": 3})
     sent = handed_over(dead)
@@ -59,7 +61,7 @@ def test_dead_letters_are_reset_and_sent_with_the_next_generation(dead: Inbox) -
 
 
 def test_the_copies_of_what_was_replayed_leave_the_dead_letter_queue(dead: Inbox) -> None:
-    report = dead.invoke("replay", {})
+    report = dead.invoke("replay", ALL)
 
     assert report["dlq_removed"] == 3
     assert dead.account.receive(dead.account.dead_letters) == []
@@ -103,7 +105,14 @@ FILTERS: list[tuple[dict[str, Any], int]] = [
     ({"event_ids": ["evt-0", "evt-2"]}, 2),
     ({"received_after": "2020-01-01T00:00:00Z"}, 3),
     ({"received_before": "2020-01-01T00:00:00"}, 0),
-    ({"limit": 2}, 2),
+    ({"limit": 2, "handler": "lab.refuse"}, 2),
+    ({"status": ["dead_letter", "failed"]}, 3),
+    ({"status": ["dead_letter", "done"], "received_after": "2020-01-01T00:00:00Z"}, 3),
+    ({"status": ["failed"]}, 0),
+    ({"where": "type == 'lab.permanent'"}, 3),
+    ({"where": "type == 'lab.fine'"}, 0),
+    ({"error_class": "KeyError"}, 0),
+    ({"tenant": "t1"}, 0),
     ({"source": "acme", "type": "*", "handler": "lab.refuse", "error_contains": "lab"}, 3),
 ]
 
@@ -132,19 +141,19 @@ def test_the_sample_shows_what_a_person_recognises(dead: Inbox) -> None:
 
 
 def test_a_cursor_goes_on_where_the_limit_ended(dead: Inbox) -> None:
-    reports = [dead.invoke("replay", {"limit": 2})]
+    reports = [dead.invoke("replay", {**ALL, "limit": 2})]
     while reports[-1]["cursor"]:
-        reports.append(dead.invoke("replay", {"limit": 2, "cursor": reports[-1]["cursor"]}))
+        reports.append(dead.invoke("replay", {**ALL, "limit": 2, "cursor": reports[-1]["cursor"]}))
 
     assert [report["matched"] for report in reports][:2] == [2, 1]
     assert sorted(m["event_id"] for m in handed_over(dead)) == ["evt-0", "evt-1", "evt-2"]
 
 
 def test_a_replay_without_time_does_one_run_and_returns_a_cursor(dead: Inbox) -> None:
-    report = dead.invoke("replay", {}, remaining=10)
+    report = dead.invoke("replay", ALL, remaining=10)
 
     assert (report["matched"], bool(report["cursor"])) == (1, True)
-    rest = dead.invoke("replay", {"cursor": report["cursor"]}, remaining=300)
+    rest = dead.invoke("replay", {**ALL, "cursor": report["cursor"]}, remaining=300)
     assert (rest["matched"], rest["cursor"]) == (2, None)
 
 
@@ -162,7 +171,9 @@ def test_a_done_run_is_replayed_by_force_and_by_name(inbox: Inbox) -> None:
     inbox.deliver("lab.fine")
     inbox.work()
 
-    report = inbox.invoke("replay", {"event_ids": ["evt-1"], "handler": "lab.fine", "force": True})
+    report = inbox.invoke(
+        "replay", {"event_ids": ["evt-1"], "handler": "lab.fine", "force": True, "reason": "agreed"}
+    )
 
     assert report["counts"] == {"replayed": 1}
     inbox.work()
@@ -199,15 +210,21 @@ def test_a_queue_that_fails_leaves_reset_runs_to_the_reconciler(
     [
         ({"sauce": "acme"}, "replay: sauce: Extra inputs are not permitted"),
         ({"key1": "value1", "key2": "value2"}, "replay: key1: Extra inputs are not permitted;"),
-        ({"limit": 0}, "replay: limit: Input should be greater than or equal to 1"),
+        (
+            {"source": "acme", "limit": 0},
+            "replay: limit: Input should be greater than or equal to 1",
+        ),
         ({"limit": 10_001}, "replay: limit: Input should be less than or equal to 10000"),
         ({"rate_per_second": 501}, "replay: rate_per_second: Input should be less than or equal"),
         ({"received_after": "yesterday"}, "replay: received_after: Input should be a valid"),
         ({"event_ids": []}, "replay: event_ids: Tuple should have at least 1 item"),
         ({"event_ids": "evt-1"}, "replay: event_ids: Input should be a valid tuple"),
-        ({"force": True}, "replay: force needs event_ids and handler"),
-        ({"cursor": "AAAA"}, "replay: cursor: this function did not return it"),
-        ({"cursor": "§"}, "replay: cursor: this function did not return it"),
+        ({}, "replay: no filter is given, and a replay of everything is refused: give status"),
+        ({"source": "acme", "force": True}, "replay: force needs event_ids and handler"),
+        ({"where": "amount >", "limit": 1}, "replay: where: this is not a JMESPath expression"),
+        ({"selection": "0123456789ab"}, "replay: selection: there is no selection 0123456789ab"),
+        ({**ALL, "cursor": "AAAA"}, "replay: cursor: this function did not return it"),
+        ({**ALL, "cursor": "§"}, "replay: cursor: this function did not return it"),
         ([], "replay: payload: Input should be a valid dictionary"),
         (None, "replay: payload: Input should be a valid dictionary"),
         ("all", "replay: payload: Input should be a valid dictionary"),
@@ -244,19 +261,30 @@ def test_a_page_that_failed_midway_is_answered_and_counted(dead: Inbox, faults: 
     faults.set("UpdateItem", Fault.DOWN, skip=1)
     dead.output.read()
 
-    report = dead.invoke("replay", {"rate_per_second": 500})
+    report = dead.invoke("replay", {**ALL, "rate_per_second": 500})
     faults.clear()
 
     assert (report["counts"], "UpdateItem" in report["failed"]) == ({"replayed": 1}, True)
     assert dead.output.points() == [("ReplayedRuns", [1], {}), ("ReplayInterrupted", [1], {})]
-    rest = dead.invoke("replay", {"cursor": report["cursor"]})
+    rest = dead.invoke("replay", {**ALL, "cursor": report["cursor"]})
     assert (rest["counts"], rest["cursor"]) == ({"replayed": 2}, None)
 
 
 def test_a_dry_run_counts_nothing_as_replayed(dead: Inbox) -> None:
     dead.output.read()
 
-    dead.invoke("replay", {"dry_run": True})
+    dead.invoke("replay", {**ALL, "dry_run": True})
 
     assert dead.output.points() == []
     assert dead.account.rows("audit#") == []
+
+
+def test_a_selection_is_fixed_and_replayed_once(dead: Inbox) -> None:
+    fixed = dead.invoke("replay", {**ALL, "dry_run": True, "fix": True})
+    payload = {"selection": fixed["selection"], "reason": "mended", "requested_by": "jo"}
+
+    first = dead.invoke("replay", payload)
+    second = dead.invoke("replay", payload)
+
+    assert (first["counts"], second["counts"]) == ({"replayed": 3}, {"already_replayed": 3})
+    assert len(handed_over(dead)) == 3

@@ -14,6 +14,7 @@ from webhook_inbox.adapters.environment import (
     IngestEnvironment,
     MaintenanceEnvironment,
     ProcessorEnvironment,
+    ReplayEnvironment,
 )
 from webhook_inbox.domain.secrets import COMPLETION_KEY, TOKEN_KEY
 
@@ -157,6 +158,9 @@ def test_replay_finds_changes_and_sends_runs_and_clears_dead_copies(dev: Templat
         "logs": LOGS,
         "table": {*ROWS, "dynamodb:BatchGetItem", "dynamodb:PutItem"},
         "table/index/by_due": {"dynamodb:Query"},
+        "table/index/by_received": {"dynamodb:Query"},
+        "bucket": {"s3:ListBucket"},
+        "bucket/bodies/*": {"s3:GetObject"},
         "work": {"sqs:SendMessage"},
         "slow work": {"sqs:SendMessage"},
         "dead": DEAD,
@@ -165,10 +169,10 @@ def test_replay_finds_changes_and_sends_runs_and_clears_dead_copies(dev: Templat
 
 
 def test_reconciler_looks_at_the_backlog_and_keeps_no_audit(dev: Template) -> None:
+    bodies = {"bucket", "bucket/bodies/*"}
     assert rights(dev, "reconciler") == {
-        **rights(dev, "replay"),
+        **{on: actions for on, actions in rights(dev, "replay").items() if on not in bodies},
         "table": {*ROWS, "dynamodb:BatchGetItem"},
-        "table/index/by_received": {"dynamodb:Query"},
         "work": {"sqs:SendMessage", "sqs:GetQueueAttributes"},
         "slow work": {"sqs:SendMessage", "sqs:GetQueueAttributes"},
         "*": {"cloudwatch:GetMetricStatistics"},
@@ -264,7 +268,7 @@ def test_reconciler_runs_every_minute(dev: Template) -> None:
     [
         ("ingest", IngestEnvironment),
         ("processor", ProcessorEnvironment),
-        ("replay", MaintenanceEnvironment),
+        ("replay", ReplayEnvironment),
         ("reconciler", MaintenanceEnvironment),
     ],
 )

@@ -29,6 +29,9 @@ PINNED = {
 }
 OUTPUTS = {
     "ApiUrl",
+    "ApproverPolicyArn",
+    "OperatorPolicyArn",
+    "ReaderPolicyArn",
     "BucketName",
     "DlqUrls",
     "GeneratedKeys",

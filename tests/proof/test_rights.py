@@ -31,8 +31,11 @@ NOT_EVALUATED = {
     ("processor", "sqs:ReceiveMessage", "queue"): POLLING,
     ("processor", "sqs:DeleteMessage", "queue"): POLLING,
     ("processor", "sqs:GetQueueAttributes", "queue"): POLLING,
-    ("processor", "s3:ListBucket", "bucket"): "S3 answers 403 for a missing object without it; the"
-    " local runtime answers 404",
+    **{
+        (kind, "s3:ListBucket", "bucket"): "S3 answers 403 for a missing object without it; the"
+        " local runtime answers 404"
+        for kind in ("processor", "replay")
+    },
 }
 
 

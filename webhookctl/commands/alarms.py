@@ -7,6 +7,7 @@ import typer
 
 from webhook_inbox.adapters.system import SystemRandomness
 from webhook_inbox.ledger import audit
+from webhook_inbox.ledger.audit import Actor
 from webhookctl.alarm_states import (
     IN_ALARM,
     OK,
@@ -20,7 +21,7 @@ from webhookctl.display.output import counted
 from webhookctl.display.table import Column, Fit
 from webhookctl.display.times import iso
 from webhookctl.errors import CommandError
-from webhookctl.invocation import By, Invocation, caller, takes_options
+from webhookctl.invocation import By, Invocation, takes_options
 
 COLUMNS: Final = (
     Column("ALARM", Fit.NAME),
@@ -70,7 +71,7 @@ def send_test(
     chosen = _one_of_each_topic(alarms)
     reached = _addresses(call, chosen)
     if yes:
-        _notify(call, chosen, by or caller(call.target))
+        _notify(call, chosen, call.actor(by))
     for each in chosen:
         data = {**_object(each, reached), "sent": yes}
         if call.as_json:
@@ -99,7 +100,7 @@ def _one_of_each_topic(alarms: Sequence[DeployedAlarm]) -> list[DeployedAlarm]:
     return sorted(quiet.values(), key=lambda each: each.title)
 
 
-def _notify(call: Invocation, alarms: Sequence[DeployedAlarm], by: str) -> None:
+def _notify(call: Invocation, alarms: Sequence[DeployedAlarm], by: Actor) -> None:
     audit.record(
         call.target.table,
         SystemRandomness(),

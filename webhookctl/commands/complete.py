@@ -18,7 +18,7 @@ from webhook_inbox.handlers.completions.tokens import WaitAddress, place_of
 from webhookctl.checkout import require_known
 from webhookctl.commands.secrets import read_value
 from webhookctl.errors import CommandError
-from webhookctl.invocation import By, Handler, Invocation, Source, caller, parsed, takes_options
+from webhookctl.invocation import By, Handler, Invocation, Source, parsed, takes_options
 
 STDIN: Final = "-"
 MEANINGS: Final = {
@@ -74,7 +74,7 @@ def complete(  # noqa: PLR0913 - one parameter per option
         _show(call, completions.by_token(token, body))
         return
     place = _place(call, event_id or "", source=source, handler=handler, effect=effect)
-    who = by or caller(target)
+    who = call.actor(by)
     _show(call, completions.by_name(place, _read(body), by=who, randomness=SystemRandomness()))
 
 

@@ -36,7 +36,7 @@ from webhookctl.display.output import counted
 from webhookctl.display.table import Column, Fit
 from webhookctl.display.times import iso, relative, span
 from webhookctl.errors import CommandError
-from webhookctl.invocation import By, Invocation, caller, takes_options
+from webhookctl.invocation import By, Invocation, takes_options
 
 COLUMNS: Final = (
     Column("DESTINATION", Fit.NAME),
@@ -144,7 +144,7 @@ def _wish(call: Invocation, name: str, reason: str, by: str | None) -> CircuitRe
     specs = call.target.manifest.destinations
     if name not in specs:
         raise CommandError(unknown("destination", name, specs))
-    return CircuitRequest(name, by or caller(call.target), reason, call.clock.now())
+    return CircuitRequest(name, call.actor(by), reason, call.clock.now())
 
 
 def _done(call: Invocation, name: str, *, opened: bool) -> None:

@@ -17,7 +17,6 @@ from webhookctl.invocation import (
     Invocation,
     Reason,
     Source,
-    caller,
     takes_options,
 )
 
@@ -55,7 +54,7 @@ def erase(
             call.output.line(f"{named}: body, headers, and the error texts of {runs}")
         call.output.note("Nothing was erased. Add --yes to erase them; this cannot be undone.")
         return
-    who, now = by or caller(call.target), call.clock.now()
+    who, now = call.actor(by), call.clock.now()
     request = ErasureRequest(event.source, event.event_id, who, reason, now)
     found = erase_payload(call.target.table, call.target.blobs, SystemRandomness(), request)
     if found is None:

@@ -21,7 +21,7 @@ from webhookctl.command_tree import CommandTree
 from webhookctl.display.table import Column, Fit
 from webhookctl.display.times import iso
 from webhookctl.errors import CommandError
-from webhookctl.invocation import By, Invocation, caller, takes_options
+from webhookctl.invocation import By, Invocation, takes_options
 
 COLUMNS: Final = (
     Column("HANDLER", Fit.NAME),
@@ -111,7 +111,7 @@ def pause_handler(
     Takes effect within 5 seconds; runs in progress finish.
     """
     require_known(call.target, source=None, handler=name)
-    wish = PauseRequest(name, by or caller(call.target), reason, call.clock.now())
+    wish = PauseRequest(name, call.actor(by), reason, call.clock.now())
     again = call.program.command("handlers resume", argument=name)
     before = pause(call.target.table, SystemRandomness(), wish)
     if before is not None:
@@ -137,7 +137,7 @@ def resume_handler(
     Runs of a serial handler keep their order and continue within 20 minutes.
     """
     target = call.target
-    wish = PauseRequest(name, by or caller(target), reason, call.clock.now())
+    wish = PauseRequest(name, call.actor(by), reason, call.clock.now())
     if not resume(target.table, SystemRandomness(), wish):
         require_known(target, source=None, handler=name)
         listed = call.program.command("handlers list")

@@ -2,6 +2,8 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import asdict
 from functools import partial
 from heapq import nsmallest
 from itertools import islice
@@ -40,7 +42,6 @@ from webhookctl.invocation import (
     Since,
     Source,
     Until,
-    caller,
     parsed,
     takes_options,
 )
@@ -210,13 +211,14 @@ def approve(  # noqa: PLR0913 - one parameter per option
     if event_id is None:
         if happened:
             raise typer.BadParameter("--happened needs EVENT_ID")
-        one = partial(_deciding(call).approve, by=by or caller(call.target), reason=reason)
-        _decide(call, _selected(wanted, hold), limit, one, yes=yes)
+        one = partial(_deciding(call).approve, by=call.actor(by), reason=reason)
+        bulk = partial(call.audited, "approve", by, reason=reason)
+        _decide(call, _selected(wanted, hold), limit, one, bulk, yes=yes)
         return
     _require_no_filter(wanted, yes=yes)
     returned = None if result is None else parsed(result)
     found = _the_one(call, event_id, source=source, handler=handler, hold_id=hold)
-    deciding, who = _deciding(call), by or caller(call.target)
+    deciding, who = _deciding(call), call.actor(by)
     try:
         decision = (
             deciding.happened(found, returned, by=who, reason=reason)
@@ -253,12 +255,13 @@ def deny(  # noqa: PLR0913 - one parameter per option
     """
     wanted = _wanted(call, source, handler, type_, subject, reason_contains, since, until)
     if event_id is None:
-        one = partial(_deciding(call).deny, by=by or caller(call.target), reason=reason)
-        _decide(call, _selected(wanted, hold), limit, one, yes=yes)
+        one = partial(_deciding(call).deny, by=call.actor(by), reason=reason)
+        bulk = partial(call.audited, "deny", by, reason=reason)
+        _decide(call, _selected(wanted, hold), limit, one, bulk, yes=yes)
         return
     _require_no_filter(wanted, yes=yes)
     found = _the_one(call, event_id, source=source, handler=handler, hold_id=hold)
-    who = by or caller(call.target)
+    who = call.actor(by)
     _show(call, found, _deciding(call).deny(found, by=who, reason=reason))
 
 
@@ -286,6 +289,7 @@ def _decide(
     wanted: HoldFilter,
     limit: int,
     decide: Callable[[ApprovalRequest], Decision],
+    audited: Callable[..., AbstractContextManager[Counter[str]]],
     *,
     yes: bool,
 ) -> None:
@@ -299,13 +303,13 @@ def _decide(
                 f"Nothing was decided. Add --yes to decide {counted(len(found), 'run')}."
             )
         return
-    counts = Counter[ApprovalOutcome]()
     try:
-        for hold in chosen:
-            decision = decide(hold)
-            counts[decision.outcome] += 1
-            if call.as_json:
-                call.output.json({**_object(hold), "outcome": str(decision.outcome)})
+        with audited(**_texts(wanted), limit=str(limit)) as counts:
+            for hold in chosen:
+                decision = decide(hold)
+                counts[decision.outcome] += 1
+                if call.as_json:
+                    call.output.json({**_object(hold), "outcome": str(decision.outcome)})
     except Unavailable as error:
         undecided = counts[ApprovalOutcome.MOVED_ON] + counts[ApprovalOutcome.EXPIRED]
         raise CommandError(
@@ -314,11 +318,16 @@ def _decide(
         ) from error
     if not call.as_json:
         for outcome, count in counts.items():
-            call.output.line(f"{count} {COUNTED[outcome]}")
+            call.output.line(f"{count} {COUNTED[ApprovalOutcome(outcome)]}")
     if not counts:
         call.output.note("No runs wait for approval.")
     if counts.total() == limit:
         call.output.note(f"{limit} were decided; the same command continues with the rest.")
+
+
+def _texts(wanted: HoldFilter) -> dict[str, str]:
+    """Returns the filters that are given, for the audit."""
+    return {name: str(value) for name, value in asdict(wanted).items() if value}
 
 
 def _deciding(call: Invocation) -> Approvals:

@@ -22,7 +22,7 @@ from webhookctl.display.table import Column, Fit
 from webhookctl.display.times import iso, moment, span
 from webhookctl.following.metered import MeteredTable, priced
 from webhookctl.invocation import EventType, Invocation, Limit, Source, Until, takes_options
-from webhookctl.search import Wanted, received
+from webhookctl.search import Wanted
 
 # The bodies that are read at a time; each is in memory, and may have 10 MB.
 READERS: Final = 8
@@ -71,7 +71,7 @@ def search(
     ledger = Ledger(table=table, blobs=call.target.blobs)
     # The index bounds the time, both ends included: nothing is left out where a search continues.
     wanted = Wanted(source, type_)
-    names = filter(wanted.names, received(table, low, high))
+    names = filter(wanted.names, ledger.received(low, high, newest_first=True))
     reading = Reading(call, low, high, max_events)
     found = islice(reading.matches(names, ledger, matched), limit)
     rows = [row for each in found if (row := _shown(call, each, show_value=show_value))]

@@ -10,6 +10,7 @@ import typer
 
 from webhook_inbox import providers
 from webhook_inbox.adapters.https import HttpsFetcher
+from webhook_inbox.adapters.system import SystemRandomness
 from webhook_inbox.domain.errors import Reason, Unavailable
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.secrets import SecretCache
@@ -29,7 +30,7 @@ from webhookctl.display.event import body_object
 from webhookctl.display.output import counted
 from webhookctl.display.rejected import print_rejected, print_results, rejected_object
 from webhookctl.display.table import Column, Fit
-from webhookctl.display.times import moment
+from webhookctl.display.times import iso, moment
 from webhookctl.errors import CommandError
 from webhookctl.invocation import (
     Body,
@@ -39,7 +40,6 @@ from webhookctl.invocation import (
     Since,
     Source,
     Until,
-    caller,
     takes_options,
 )
 
@@ -193,7 +193,7 @@ def release(
     """
     wanted = _wanted(call, ids or (), reason, since, until)
     if yes:
-        results = _accept(call, source, wanted, limit, by=by or caller(call.target))
+        results = _accept(call, source, wanted, limit, by=by)
         verdicts = {result.verdict for result in results}
         failed = IngestOutcome.CONFLICT in verdicts or (bool(results) and verdicts.isdisjoint(FINE))
     else:
@@ -214,7 +214,7 @@ def _verify(
 
 
 def _accept(
-    call: Invocation, source: str | None, wanted: RejectedFilter, limit: int, *, by: str
+    call: Invocation, source: str | None, wanted: RejectedFilter, limit: int, *, by: str | None
 ) -> list[ReverifiedDelivery]:
     """Accepts the valid ones of the selected deliveries; raises CommandError on an outage."""
     target = call.target
@@ -224,16 +224,32 @@ def _accept(
     acceptance = IdempotentReceiver(
         manifest=manifest, table=target.table, lanes=target.lanes, blobs=target.blobs
     )
-    results = list[ReverifiedDelivery]()
+    results, randomness, who = list[ReverifiedDelivery](), SystemRandomness(), call.actor(by)
+    chosen = _chosen(call, manifest, source, wanted, limit)
     try:
-        for delivery in _chosen(call, manifest, source, wanted, limit):
-            results.append(judge.release(delivery, acceptance, by=by, now=call.clock.now()))
+        with call.audited("release", by, source=source, **_texts(wanted)) as counts:
+            for delivery in chosen:
+                result = judge.release(
+                    delivery, acceptance, by=who, randomness=randomness, now=call.clock.now()
+                )
+                results.append(result)
+                counts[result.verdict] += 1
     except Unavailable as error:
         done = sum(result.verdict in IN for result in results)
         raise CommandError(
             f"{error}; {done} were accepted so far, and the same command continues with the rest"
         ) from error
     return results
+
+
+def _texts(wanted: RejectedFilter) -> dict[str, str]:
+    """Returns the filters that are given, for the audit."""
+    return {
+        "rejected": ", ".join(wanted.ids),
+        "reasons": ", ".join(wanted.reasons),
+        "since": iso(wanted.since) or "",
+        "until": iso(wanted.until) or "",
+    }
 
 
 def _wanted(

@@ -1,17 +1,20 @@
-"""`replay`: invokes the replay function until all selected runs are sent."""
+"""`replay`: shows the runs that match as a fixed selection, then sends them."""
 
-import json
-from collections.abc import Iterator, Mapping
-from dataclasses import fields
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any, Final
 
 import typer
 
-from webhook_inbox.replay.replay import SAMPLE, ReplayOutcome, ReplayReport
+from webhook_inbox.adapters.system import SystemRandomness
+from webhook_inbox.domain.model import EventStatus
+from webhook_inbox.ledger import audit
+from webhook_inbox.ledger.audit import AuditRecord
+from webhook_inbox.replay.report import WOULD_SEND, ReplayReport
+from webhook_inbox.replay.request import BY_RECEIPT, ReplayRequest
 from webhookctl.checkout import require_known
-from webhookctl.display.output import counted
-from webhookctl.display.suggestions import Program
-from webhookctl.display.table import Column, Fit
+from webhookctl.commands import replay_output as shown
+from webhookctl.display.suggestions import Command
 from webhookctl.display.times import iso, moment
 from webhookctl.errors import CommandError
 from webhookctl.invocation import (
@@ -22,42 +25,11 @@ from webhookctl.invocation import (
     Since,
     Source,
     Until,
-    caller,
     takes_options,
 )
-from webhookctl.target import Target
+from webhookctl.replaying import Found, Payload, Replaying
 
-# Seconds of work per invocation at the given rate, so that progress is visible.
-STEP_SECONDS: Final = 5
-COLUMNS: Final = (
-    Column("SOURCE", Fit.NAME),
-    Column("EVENT_ID", Fit.ID),
-    Column("HANDLER", Fit.NAME),
-    Column("STATUS"),
-    Column("OUTCOME"),
-    Column("LAST_ERROR", Fit.NOTE),
-)
-MEANINGS: Final = {
-    ReplayOutcome.REPLAYED: "sent again",
-    ReplayOutcome.WOULD_REPLAY: "would be sent again",
-    ReplayOutcome.ADDED: "created and sent: the event was stored without this run",
-    ReplayOutcome.WOULD_ADD: "would be created and sent: the event was stored without this run",
-    ReplayOutcome.UNSENT: "reset, not sent: the queue failed; the reconciler sends them",
-    ReplayOutcome.FINISHED: "unchanged: finished (use --force with EVENT_ID and --handler)",
-    ReplayOutcome.IN_USE: "unchanged: in progress",
-    ReplayOutcome.HELD: "unchanged: held for an identical body; decide with `webhookctl hold list`",
-    ReplayOutcome.EXPIRED: "unchanged: the event has expired; ask the provider to send it again",
-    ReplayOutcome.MISSING: "not found: no event with this id",
-}
-SENT: Final = (
-    ReplayOutcome.REPLAYED,
-    ReplayOutcome.WOULD_REPLAY,
-    ReplayOutcome.ADDED,
-    ReplayOutcome.WOULD_ADD,
-    ReplayOutcome.UNSENT,
-)
-
-Payload = dict[str, Any]
+_INTERRUPTED: Final = 130
 
 
 @takes_options
@@ -68,25 +40,51 @@ def replay(  # noqa: PLR0913 - one parameter per option
         list[str] | None,
         typer.Argument(metavar="EVENT_ID", help="All unfinished runs of these events."),
     ] = None,
+    status: Annotated[
+        list[EventStatus] | None,
+        typer.Option(help="Only runs in this status; may be repeated. By default dead ones."),
+    ] = None,
     source: Source = None,
     type_: EventType = None,
     handler: Handler = None,
     error_contains: Annotated[
         str | None, typer.Option(help="Only runs whose last error contains this.")
     ] = None,
+    error_class: Annotated[
+        str | None, typer.Option(help="Only runs whose last error is of this class.")
+    ] = None,
+    tenant: Annotated[str | None, typer.Option(help="Only runs of this tenant.")] = None,
+    where: Annotated[
+        str | None,
+        typer.Option(metavar="JMESPATH", help="Only events whose JSON body satisfies this."),
+    ] = None,
     since: Since = None,
     until: Until = None,
+    selection: Annotated[
+        str | None, typer.Option(metavar="ID", help="The runs that a dry run listed, no others.")
+    ] = None,
+    first: Annotated[
+        int | None,
+        typer.Option(min=1, max=200, help="Send only so many, and wait for their outcome."),
+    ] = None,
+    stop_at_failures: Annotated[
+        str, typer.Option(metavar="PERCENT", help="Stop if more of the sent runs fail again.")
+    ] = "20%",
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="Maximum number of runs.")] = 1000,
     rate: Annotated[float, typer.Option(min=0.1, max=500, help="Runs per second.")] = 10.0,
     reason: Annotated[str, typer.Option(help="Recorded with each run.")] = "",
     by: By = None,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Replay finished runs too; with EVENT_ID and --handler."),
+        typer.Option("--force", help="Replay finished runs too; needs --reason."),
+    ] = False,
+    new_keys: Annotated[
+        bool,
+        typer.Option("--new-keys", help="Perform every effect again, under new keys; --reason."),
     ] = False,
     cursor: Annotated[
         str | None,
-        typer.Option(help="Continue a replay that stopped; it printed the cursor."),
+        typer.Option(help="Begin the search where an invocation of the function stopped."),
     ] = None,
     yes: Annotated[
         bool, typer.Option("--yes", help="Send the runs; without it, only list them.")
@@ -94,146 +92,288 @@ def replay(  # noqa: PLR0913 - one parameter per option
 ) -> None:
     """Send dead runs to their queues again; a dry run without --yes.
 
-    With EVENT_ID, all unfinished runs of these events are selected. --since and --until select by
-    the time at which an event was received.
+    A dry run lists the runs that match as a selection, which --selection sends later: these runs,
+    each once. --since and --until select by the time at which an event was received.
+
+    Example: webhookctl --local replay --error-class KeyError --first 1 --yes
     """
     now = call.clock.now()
     filters = {
+        "status": [str(each) for each in status] if status else None,
         "source": source,
         "type": type_,
         "handler": handler,
         "event_ids": event_ids or None,
         "error_contains": error_contains,
+        "error_class": error_class,
+        "tenant": tenant,
+        "where": where,
         "received_after": iso(moment(since, now)) if since else None,
         "received_before": iso(moment(until, now)) if until else None,
     }
-    if force and not (event_ids and handler):
-        raise typer.BadParameter("--force needs EVENT_ID and --handler")
-    request: Payload = {name: value for name, value in filters.items() if value is not None}
-    request |= {"rate_per_second": rate, "reason": reason, "force": force, "cursor": cursor}
-    target = call.target
-    request["requested_by"] = by or caller(target)
-    report = _run(call, target, request, limit) if yes else _total(target, request, limit)
-    if report.matched == 0:
-        require_known(target, source=source, handler=handler)
-    _show(call, report, limit)
-
-
-def _run(call: Invocation, target: Target, request: Payload, limit: int) -> ReplayReport:
-    """Counts the runs to show progress; then replays them in steps."""
-    expected = _total(target, request, limit)
-    total = ReplayReport(dry_run=False)
-    step = max(1, int(request["rate_per_second"] * STEP_SECONDS))
-    with call.output.progress("processed", expected.matched) as advance:
-        for part in _reports(target, {**request, "dry_run": False}, limit, step):
-            _add(total, part)
-            if part.matched:
-                advance(part.matched)
-    return total
-
-
-def _total(target: Target, request: Payload, limit: int) -> ReplayReport:
-    total = ReplayReport(dry_run=True)
-    for part in _reports(target, {**request, "dry_run": True}, limit, limit):
-        _add(total, part)
-    return total
-
-
-def _reports(target: Target, request: Payload, limit: int, step: int) -> Iterator[ReplayReport]:
-    """Yields a report per invocation until all runs are processed or the limit is reached."""
-    left: int = limit
-    cursor: str | None = request["cursor"]
-    while left > 0:
-        payload = {**request, "cursor": cursor, "limit": min(left, step)}
-        report = invoke(target, payload)
-        yield report
-        left, cursor = left - report.matched, report.cursor
-        # After a failure the next page repeats what failed, unless no run was replayed at all.
-        if cursor is None or (report.failed and not report.matched):
-            return
-
-
-def invoke(target: Target, payload: Payload) -> ReplayReport:
-    """Invokes the replay function once; raises CommandError if it fails."""
-    answer = target.client("lambda").invoke(
-        FunctionName=target.replay_function,
-        InvocationType="RequestResponse",
-        Payload=json.dumps(payload).encode(),
+    given = {name: value for name, value in filters.items() if value is not None}
+    repeats = {"--force": force, "--new-keys": new_keys}
+    _check(given, repeats, selection=selection, reason=reason, yes=yes)
+    asked = {"rate_per_second": rate, "reason": reason, "force": force, "new_keys": new_keys}
+    asked |= {"requested_by": call.caller, "on_behalf_of": by or ""}
+    job = _Job(
+        call=call,
+        replaying=Replaying(call.target, call.clock, asked),
+        limit=limit,
+        first=first,
+        options={"stop_at_failures": _share(stop_at_failures)},
+        given={
+            **given,
+            **({"since": since} if since else {}),
+            **({"until": until} if until else {}),
+        },
+        sending=[
+            *_sending(rate=rate, reason=reason, stop=stop_at_failures, by=by),
+            *(name for name, chosen in repeats.items() if chosen),
+        ],
     )
-    data = json.loads(answer["Payload"].read() or b"null")
-    if answer.get("FunctionError"):
-        message = data.get("errorMessage") if isinstance(data, dict) else None
-        raise CommandError(
-            f"the replay function failed: {message or 'see its log'}; runs sent so far stay sent,"
-            " and the same command continues with the rest"
+    search = {**given, **({"cursor": cursor} if cursor else {})}
+    job.run(search, selection, yes=yes)
+
+
+def _check(
+    given: Mapping[str, Any],
+    repeats: Mapping[str, bool],
+    *,
+    selection: str | None,
+    reason: str,
+    yes: bool,
+) -> None:
+    """Refuses what the function would refuse, in the names of the options."""
+    if selection and given:
+        raise typer.BadParameter("--selection is a fixed list of runs: leave the filters out")
+    if not selection and not given:
+        raise typer.BadParameter(
+            "give at least one filter: EVENT_ID, --status (dead_letter for every dead run),"
+            " --source, --type, --handler, --error-contains, --error-class, --tenant, --where,"
+            " --since, --until; or --selection"
         )
-    known = {field.name for field in fields(ReplayReport)}
-    return ReplayReport(**{name: value for name, value in data.items() if name in known})
+    by_time = BY_RECEIPT & set(given.get("status", ()))
+    if by_time and "event_ids" not in given and "received_after" not in given:
+        named = ", ".join(sorted(by_time))
+        raise typer.BadParameter(f"--status {named} needs --since: such runs are found by time")
+    for option in (name for name, chosen in repeats.items() if chosen and yes):
+        if not (selection or {"event_ids", "handler"} <= given.keys()):
+            raise typer.BadParameter(
+                f"{option} --yes needs EVENT_ID and --handler, or --selection: a dry run lists the"
+                " runs"
+            )
+        if not reason.strip():
+            raise typer.BadParameter(f"{option} needs --reason")
 
 
-def _add(total: ReplayReport, part: ReplayReport) -> None:
-    total.matched += part.matched
-    total.dlq_removed += part.dlq_removed
-    total.cursor = part.cursor
-    total.failed = part.failed
-    total.sample = [*total.sample, *part.sample][:SAMPLE]
-    for outcome, count in part.counts.items():
-        total.counts[outcome] = total.counts.get(outcome, 0) + count
+def _share(text: str) -> float:
+    """Returns 0.2 of `20%`; raises BadParameter unless it is over 0 % and at most 100 %."""
+    try:
+        share = float(text.removesuffix("%")) / 100
+    except ValueError:
+        share = 0.0
+    if not 0 < share <= 1:
+        raise typer.BadParameter(f"--stop-at-failures {text!r} is not a percentage such as 20%")
+    return share
 
 
-def _show(call: Invocation, report: ReplayReport, limit: int) -> None:
-    if call.as_json:
-        call.output.json(report.to_data())
-    else:
-        _print(call, report)
-        if not report.failed:
-            call.output.note(_next_step(call.program, report, limit))
-    if report.failed:
-        raise CommandError(
-            f"the replay stopped: {report.failed}; the runs that it counted stay replayed. Add"
-            f" --cursor {report.cursor} to the same command to continue with the rest"
+def _sending(*, rate: float, reason: str, stop: str, by: str | None) -> list[str]:
+    """Returns the options that a command has to repeat, where they are not the defaults."""
+    words = ["--rate", f"{rate:g}"] if rate != 10.0 else []
+    words += ["--stop-at-failures", stop] if stop != "20%" else []
+    words += ["--reason", reason] if reason else []
+    return [*words, *(["--by", by] if by else [])]
+
+
+def _add_unlisted(report: ReplayReport, search: ReplayReport) -> None:
+    """Adds the runs that the search left out of the selection, such as finished ones."""
+    for outcome, count in search.counts.items():
+        if outcome not in WOULD_SEND:
+            report.counts[outcome] = report.counts.get(outcome, 0) + count
+
+
+class _Job:
+    """One invocation of the command."""
+
+    def __init__(
+        self,
+        *,
+        call: Invocation,
+        replaying: Replaying,
+        limit: int,
+        first: int | None,
+        options: Payload,
+        given: Mapping[str, Any],
+        sending: list[str],
+    ) -> None:
+        self._call = call
+        self._replaying = replaying
+        self._limit = limit
+        self._first = first
+        self._options = options
+        self._given = given
+        self._sending = sending
+        self._fixed = False
+
+    def run(self, search: Mapping[str, Any], selection: str | None, *, yes: bool) -> None:
+        """Shows the runs, or sends them."""
+        self._fixed = bool(selection)
+        if selection:
+            report = self._replaying.show(selection, self._limit)
+            found = Found(report, complete=True)
+        else:
+            found = self._replaying.find(search, self._limit)
+        if found.report.matched == 0:
+            source, handler = search.get("source"), search.get("handler")
+            require_known(self._call.target, source=source, handler=handler)
+        if not yes:
+            self._listed(found)
+        elif found.report.sent or not found.complete:
+            self._send(found)
+        else:
+            self._finish(replace(found.report, dry_run=False))
+
+    # -- a dry run
+
+    def _listed(self, found: Found) -> None:
+        report = found.report
+        if self._call.as_json:
+            self._call.output.json(report.to_data())
+        else:
+            shown.listed(self._call.output, found)
+            self._call.output.note(self._next_step(found))
+        if report.failed:
+            raise CommandError(f"the search stopped: {report.failed}; run the command again")
+        if report.matched == 0 and report.counts.get("missing"):
+            raise typer.Exit(1)
+
+    def _next_step(self, found: Found) -> str:
+        report = found.report
+        more = f" More than {self._limit} match: raise --limit." if report.cursor else ""
+        if not report.sent:
+            return self._nothing() + (more if found.complete else "")
+        runs = "this run" if found.runs == "1 run" else f"these {found.runs}"
+        these = f"Send {runs} with `{self._these(report.selection)}`"
+        if not self._given:
+            return these + "."
+        if self._forced():
+            return f"{these}.{more}"
+        return f"{these}, or all that match when it runs with `{self._matching()}`.{more}"
+
+    def _nothing(self) -> str:
+        dead = self._call.program.command("inbox list", "--status", "dead_letter")
+        return f"Nothing to replay; see `{dead}`."
+
+    def _forced(self) -> bool:
+        named = {"event_ids", "handler"} <= self._given.keys()
+        return not named and bool({"--force", "--new-keys"} & {*self._sending})
+
+    def _these(self, selection: str, *, canary: bool = True) -> Command:
+        first = ["--first", str(self._first)] if self._first and canary else []
+        words = ["--selection", selection, *first, *self._sending, "--yes"]
+        return self._call.program.command("replay", *words)
+
+    def _matching(self) -> Command:
+        words: list[str] = []
+        for name, value in self._given.items():
+            if name in {"event_ids", "received_after", "received_before"}:
+                continue  # named first, or as the user wrote them
+            for each in value if isinstance(value, list) else [value]:
+                words += [f"--{name.replace('_', '-')}", each]
+        words += ["--limit", str(self._limit)] if self._limit != 1000 else []
+        words += ["--first", str(self._first)] if self._first else []
+        ids = self._given.get("event_ids", ())
+        return self._call.program.command("replay", *ids, *words, *self._sending, "--yes")
+
+    # -- sending
+
+    def _send(self, found: Found) -> None:
+        limit = min(self._first or self._limit, self._limit)
+        selection = found.report.selection
+        expected = min(limit, found.report.sent) if found.complete else limit
+        least = "" if found.complete else f" (at least {found.report.sent} found so far)"
+        recorded = self._record(selection)
+        try:
+            with self._call.output.progress(f"processed{least}", expected) as advance:
+                report = self._replaying.send(selection, limit, self._options, advance)
+                while not found.complete and not report.failed and report.matched < limit:
+                    found = self._replaying.extend(found, self._limit)
+                    report = self._replaying.send(selection, limit, self._options, advance)
+        except KeyboardInterrupt:
+            self._interrupted(found)
+        recorded.conclude(report.counts)
+        if self._first and report.sent and not report.failed:
+            report = self._canary(report)
+        if not self._fixed:
+            _add_unlisted(report, found.report)
+        self._finish(report, found)
+
+    def _record(self, selection: str) -> AuditRecord:
+        """Writes the audit row of the whole replay, which its pages name."""
+        read = ReplayRequest.read(
+            {**self._replaying.asked, **self._options, "selection": selection}
         )
-    if report.matched == 0 and report.counts.get(ReplayOutcome.MISSING):
-        raise typer.Exit(1)
+        chosen = {name: str(value) for name, value in self._given.items()}
+        recorded = audit.record(
+            self._call.target.table,
+            SystemRandomness(),
+            action="replay",
+            by=self._call.actor(read.on_behalf_of),
+            reason=read.reason,
+            request={**chosen, **read.audited()},
+            forced=read.force or read.new_keys,
+            now=self._call.clock.now(),
+        )
+        self._options["audit_row"] = recorded.place
+        return recorded
 
+    def _interrupted(self, found: Found) -> None:
+        rest = "" if found.complete else "; the search had not ended, so run this command again too"
+        command = self._these(found.report.selection, canary=False)
+        self._call.output.note(
+            f"Interrupted; the step under way ends by itself. Continue with `{command}`{rest}."
+        )
+        raise typer.Exit(_INTERRUPTED)
 
-def _print(call: Invocation, report: ReplayReport) -> None:
-    call.output.line(_heading(report))
-    call.output.line(f"  {counted(report.matched, 'run')} found")
-    for outcome, count in report.counts.items():
-        call.output.line(f"  {count} {MEANINGS[ReplayOutcome(outcome)]}")
-    if report.dlq_removed:
-        removed = counted(report.dlq_removed, "message")
-        call.output.line(f"  {removed} removed from the DLQs: their runs are done or replayed")
-    if report.sample:
-        call.output.line()
-        call.output.table(COLUMNS, [_row(entry) for entry in report.sample])
-        if report.matched > len(report.sample):
-            call.output.line(f"Showing {len(report.sample)} of {report.matched}.")
+    def _canary(self, report: ReplayReport) -> ReplayReport:
+        try:
+            with self._call.output.progress("ended", report.sent) as advance:
+                seen = self._replaying.watch(report.selection, advance)
+        except KeyboardInterrupt:
+            return report
+        report.outcomes, report.failures = seen.outcomes, seen.failures
+        return report
 
+    def _finish(self, report: ReplayReport, found: Found | None = None) -> None:
+        if self._call.as_json:
+            self._call.output.json(report.to_data())
+        else:
+            shown.sent(self._call.output, report)
+        again = self._these(report.selection, canary=False)
+        if report.failed:
+            raise CommandError(
+                f"the replay stopped: {report.failed}. The runs that it counted stay replayed;"
+                f" `{again}` continues with the rest"
+            )
+        failed = sum(report.outcomes.get(each, 0) for each in ("failed", "dead_letter"))
+        if self._first and failed:
+            raise CommandError(
+                f"{failed} of the first {report.sent} failed again. Correct the cause; `{again}`"
+                " continues with the rest"
+            )
+        if not self._call.as_json:
+            self._call.output.note(self._after(report, found, again))
 
-def _heading(report: ReplayReport) -> str:
-    if report.dry_run:
-        return "dry run: nothing was sent"
-    return "replayed" if _sent(report) else "nothing was sent"
+        if report.matched == 0 and report.counts.get("missing"):
+            raise typer.Exit(1)
 
-
-def _sent(report: ReplayReport) -> int:
-    return sum(report.counts.get(outcome, 0) for outcome in SENT)
-
-
-def _row(entry: Mapping[str, Any]) -> list[object]:
-    would = entry.get("outcome") == ReplayOutcome.WOULD_REPLAY
-    shown = {**entry, "outcome": MEANINGS[ReplayOutcome.WOULD_REPLAY]} if would else entry
-    return [shown.get(column.title.lower(), "") for column in COLUMNS]
-
-
-def _next_step(program: Program, report: ReplayReport, limit: int) -> str:
-    more = f" More than {limit} match: raise --limit." if report.cursor else ""
-    if not _sent(report):
-        dead = program.command("inbox list", "--status", "dead_letter")
-        return f"Nothing to replay; see `{dead}`.{more}"
-    if report.dry_run:
-        return "Add --yes to send them." + more
-    pending = program.command("inbox list", "--status", "pending")
-    return f"List runs that have not started with `{pending}`.{more}"
+    def _after(self, report: ReplayReport, found: Found | None, again: Command) -> str:
+        if not report.sent:
+            return self._nothing()
+        if self._first:
+            return f"Continue with the rest: `{again}`."
+        pending = self._call.program.command("inbox list", "--status", "pending")
+        more = found is not None and found.report.cursor is not None
+        left = f" More than {self._limit} match: raise --limit." if more else ""
+        return f"List runs that have not started with `{pending}`.{left}"

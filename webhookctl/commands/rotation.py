@@ -17,7 +17,7 @@ from webhookctl.display.secrets import NamedSecret, named_secrets
 from webhookctl.display.table import Column, Fit
 from webhookctl.display.times import iso, relative
 from webhookctl.errors import CommandError
-from webhookctl.invocation import By, Invocation, caller, takes_options
+from webhookctl.invocation import By, Invocation, takes_options
 from webhookctl.metrics import last_verified_with_previous
 from webhookctl.secret_documents import Change
 
@@ -148,7 +148,7 @@ def _record(
         call.target.table,
         SystemRandomness(),
         action=f"secret-{action}",
-        by=by or caller(call.target),
+        by=call.actor(by),
         reason=reason,
         request={"secret": name, **end},
         now=call.clock.now(),

@@ -2,6 +2,7 @@
 
 import sys
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Annotated, Any, Final
 
 import typer
@@ -19,7 +20,7 @@ from webhookctl.display.secrets import NamedSecret, named_secrets, secret_object
 from webhookctl.display.table import Column, Fit
 from webhookctl.display.times import iso
 from webhookctl.errors import CommandError
-from webhookctl.invocation import By, Invocation, caller, takes_options
+from webhookctl.invocation import By, Invocation, Why, takes_options
 from webhookctl.secret_documents import Change
 from webhookctl.target import NoStack, Target
 
@@ -59,15 +60,24 @@ def set_secret(
         bool,
         typer.Option("--replace", help="Keep no previous value valid, for example after a leak."),
     ] = False,
+    reason: Why = "",
+    by: By = None,
 ) -> None:
     """Set a secret from standard input, without its trailing line break.
 
-    The previous value stays valid until the next change. The stack need not exist yet.
+    The previous value stays valid until the next change. The stack need not exist yet; without it
+    there is no audit.
     """
     target, planned = _target(call)
     reader = TOOLS if create else _reader(target, name, planned=planned)
     value = read_value(f"Value of {name}: ")
-    change = target.secret_documents.set(reader, name, value, replace=replace or create)
+    put = partial(target.secret_documents.set, reader, name, value, replace=replace or create)
+    if planned:
+        change = put()
+    else:
+        with call.audited("set secret", by, reason=reason, secret=name, document=reader) as counts:
+            change = put()
+            counts[change] += 1
     document, seconds = target.secret_documents.id(reader), int(LIFE.total_seconds())
     if call.as_json:
         data = {"name": name, "document": document, "change": str(change)}
@@ -188,6 +198,7 @@ def enrol(
     span: Annotated[
         str, typer.Option("--for", metavar="DURATION", help="For how long, at most 1h.")
     ] = "15m",
+    reason: Why = "",
     by: By = None,
 ) -> None:
     """Accept the secret that a source's provider delivers, in place of all earlier ones.
@@ -202,8 +213,10 @@ def enrol(
     _require_offers(call, source)
     # Ingest may write the document, and not create it.
     target.secret_documents.create(SOURCES)
-    who, now = by or caller(target), call.clock.now()
-    enrolment.begin(target.table, source, by=who, now=now, until=now + length)
+    who, now = str(call.actor(by)), call.clock.now()
+    with call.audited("enrol secret", by, reason=reason, source=source, span=span) as counts:
+        enrolment.begin(target.table, source, by=who, now=now, until=now + length)
+        counts["opened"] += 1
     _show_enrolment(call, source, by=who, until=now + length)
 
 

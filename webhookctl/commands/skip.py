@@ -11,7 +11,6 @@ from webhookctl.invocation import (
     Invocation,
     Reason,
     Source,
-    caller,
     takes_options,
 )
 
@@ -32,7 +31,7 @@ def skip(
     """
     run = _the_one(call, event_id, source=source, handler=handler)
     target, now = call.target, call.clock.now()
-    who = by or caller(target)
+    who = call.actor(by)
     if not skip_run(target.table, SystemRandomness(), run, by=who, reason=reason, now=now):
         raise CommandError(f"{run.handler} of {event_id} is no longer dead: it changed meanwhile")
     if call.as_json:

@@ -10,7 +10,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from webhook_inbox.domain.errors import InboxError
 from webhookctl.errors import CommandError, explain
-from webhookctl.invocation import By, Invocation, caller, takes_options
+from webhookctl.invocation import By, Invocation, takes_options
 from webhookctl.smoke.steps import SmokeTest
 
 CLEAN_UP: Final = "clean up"
@@ -26,7 +26,7 @@ def smoke(call: Invocation, *, by: By = None) -> None:
     its events at the end. Run it after each deployment.
     """
     target = call.target
-    test = SmokeTest(target, call.clock, token=token_hex(8), by=by or caller(target))
+    test = SmokeTest(target, call.clock, token=token_hex(8), by=by or call.caller)
     began, passed = call.clock.now(), False
     try:
         passed = all(_passes(call, step.name, partial(test.run, step)) for step in test.steps)

@@ -18,7 +18,7 @@ from webhookctl.display.output import counted
 from webhookctl.display.table import Column, Fit
 from webhookctl.display.times import iso, moment
 from webhookctl.errors import CommandError
-from webhookctl.invocation import Invocation, takes_options
+from webhookctl.invocation import By, Invocation, Why, takes_options
 from webhookctl.target import Target
 
 COLUMNS: Final = (
@@ -46,7 +46,7 @@ def sources() -> None:
 
 @app.command("reconcile")
 @takes_options
-def reconcile(
+def reconcile(  # noqa: PLR0913 - one parameter per option
     call: Invocation,
     source: Annotated[
         str, typer.Argument(metavar="SOURCE", help="A source whose provider is github or stripe.")
@@ -77,6 +77,8 @@ def reconcile(
             "--yes", help="Ask the provider to redeliver the missing events; without it, list them."
         ),
     ] = False,
+    reason: Why = "",
+    by: By = None,
 ) -> None:
     """List the events that the provider sent and the ledger lacks; --yes requests them again."""
     now = call.clock.now()
@@ -87,7 +89,14 @@ def reconcile(
     if low < now - log.memory:
         call.output.note(f"Note: the provider's log covers only {log.memory.days} days.")
     found = _compared(call, source, log, (low, high))
-    results = _request(call, log, found.missing) if yes else {}
+    results: dict[str, str] = {}
+    if yes and found.missing:
+        window = {"since": iso(low), "until": iso(high)}
+        with call.audited(
+            "redeliver", by, reason=reason, source=source, hook=hook, **window
+        ) as counts:
+            results = _request(call, log, found.missing)
+            counts.update(result.partition(",")[0] for result in results.values())
     _show(call, source, found, results, window=(low, high))
     if any(result != ASKED for result in results.values()):
         raise typer.Exit(1)

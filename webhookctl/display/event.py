@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from webhook_inbox.domain.model import Attempt, EventStatus, Overview, Run, Status
 from webhook_inbox.ledger.schema import EVENT_LIFE
-from webhook_inbox.ledger.settle import with_lost
 from webhookctl.display.evidence import Logs, attempt_evidence
+from webhookctl.display.history import attempts_of, history_objects
 from webhookctl.display.runs import (
     approvals,
     effect_object,
@@ -53,6 +53,7 @@ def event_object(
         "fingerprint": event.fingerprint,
         "next_action": " ".join(advice(overview, now=now, limits=limits)),
         "runs": [_run_object(overview, name, now, logs) for name in names_of(overview)],
+        "history": history_objects(overview),
     }
 
 
@@ -163,10 +164,3 @@ def _attempt_object(attempt: Attempt) -> dict[str, Any]:
         "error": attempt.error or None,
         "worker": attempt.worker or None,
     }
-
-
-def attempts_of(run: Run) -> tuple[Attempt, ...]:
-    """Returns a run's attempts, including lost ones before the attempt in progress."""
-    if run.status is not Status.PROCESSING or run.claimed_at is None:
-        return run.attempts
-    return with_lost(run, before=run.attempt_count, noticed_at=run.claimed_at)

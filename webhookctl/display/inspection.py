@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from webhook_inbox.domain.model import Attempt, Overview, Run, StoredEvent
-from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.domain.trace import Trace
-from webhookctl.display.event import attempts_of, names_of
+from webhookctl.display.event import names_of
+from webhookctl.display.history import Happening, action_line, history_of
 from webhookctl.display.output import Output, counted, cut
 from webhookctl.display.runs import (
     approval_line,
@@ -68,6 +68,10 @@ def print_event(output: Output, shown: Inspection) -> None:
     if shown.verbose:
         output.line()
         output.fields(_hidden(event))
+    if history_of(overview):
+        output.line()
+        output.line("the event")
+        _print_history(output, shown, "")
     for run in overview.runs:
         _print_run(output, shown, run)
 
@@ -123,12 +127,23 @@ def _print_run(output: Output, shown: Inspection, run: Run) -> None:
         times = {"next_attempt_at": _exact(run.next_attempt_at, now)}
         ended = {"done_at": _exact(run.done_at, now), "code_version": run.code_version}
         output.fields({"generation": run.generation, **lease, **times, **ended}, indent=GAP)
-    _print_list(output, "attempts", (_attempt_line(each, shown) for each in attempts_of(run)))
+    _print_history(output, shown, run.handler)
     _print_list(output, "held", hold_lines(run))
     _print_list(output, "approvals", map(approval_line, approvals(run).items()))
     _print_list(output, "effects", map(effect_line, effects_of(overview, run.handler, now=now)))
     _print_list(output, "waits", map(wait_line, waits_of(overview, run.handler)))
-    _print_list(output, "replays", map(_replay_line, run.replays))
+
+
+def _print_history(output: Output, shown: Inspection, handler: str) -> None:
+    happenings = history_of(shown.overview, handler)
+    _print_list(output, "history", (_happening_line(each, shown) for each in happenings))
+
+
+def _happening_line(each: Happening, shown: Inspection) -> str:
+    if isinstance(each, Attempt):
+        return _attempt_line(each, shown)
+    at = iso(each.at) if shown.verbose else relative(each.at, shown.now)
+    return f"-  {at}  {action_line(each)}"
 
 
 def _print_list(output: Output, title: str, lines: Iterator[str]) -> None:
@@ -170,8 +185,3 @@ def _lease(until: datetime | None, now: datetime) -> str | None:
         return None
     words = f"in {span(until - now)}" if until > now else f"expired {span(now - until)} ago"
     return f"{iso(until)} ({words})"
-
-
-def _replay_line(replay: Mapping[str, Any]) -> str:
-    by, reason = replay.get("by") or "unknown", replay.get("reason")
-    return f"{iso(from_ms(replay['at']))}  by {by}" + (f": {reason}" if reason else "")

@@ -10,8 +10,7 @@ from typing import Any, Final
 
 from webhook_inbox.domain.ports import Clock, Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms
-from webhook_inbox.ledger.queries import Received
-from webhookctl.search import received
+from webhook_inbox.ledger.queries import Ledger, Received
 
 # The seconds that a poll reads again. The index follows its table within one, as a rule.
 OVERLAP: Final = timedelta(seconds=30)
@@ -51,7 +50,7 @@ class Arrivals:
         """
         now = self._clock.now()
         low = max(self.newest - OVERLAP, self._since)
-        for event in received(self._table, low, now + CLOCK_ERROR, newest_first=False):
+        for event in Ledger(table=self._table).received(low, now + CLOCK_ERROR):
             key = (event.source, event.event_id, to_ms(event.received_at))
             if key not in self._seen:
                 # Known once it was handled: an error while it is handled repeats it.

@@ -20,10 +20,10 @@ from webhook_inbox.domain.ports import Clock, Message, Outgoing, Queue
 from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.handlers.effects.journal import EffectState, decode
 from webhook_inbox.reconciler.received import CURSORS
-from webhook_inbox.replay.replay import ReplayOutcome
-from webhookctl.commands.replay import invoke
+from webhook_inbox.replay.report import ReplayOutcome
 from webhookctl.deliveries.post import Answer
 from webhookctl.errors import CommandError
+from webhookctl.replaying import invoke
 from webhookctl.smoke.source import SmokeSource
 from webhookctl.smoke.traces import Traces, event_ids, find_dead_letters
 from webhookctl.target import Target

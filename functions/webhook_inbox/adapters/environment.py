@@ -101,6 +101,13 @@ class MaintenanceEnvironment(_QueueEnvironment):
         return {lane: self._beside(name) for lane, name in self.dlq_names.items()}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayEnvironment(MaintenanceEnvironment):
+    """Replay also reads bodies."""
+
+    bucket_name: str
+
+
 def _value(kind: Any, field: str, environ: Mapping[str, str]) -> Any:
     name = field.upper()
     text = environ.get(name, "")

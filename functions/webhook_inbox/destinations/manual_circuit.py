@@ -16,6 +16,7 @@ from webhook_inbox.domain.errors import ConditionFailed
 from webhook_inbox.domain.ports import Change, Item, Randomness, Table
 from webhook_inbox.domain.timestamps import to_ms, to_seconds
 from webhook_inbox.ledger import audit
+from webhook_inbox.ledger.audit import Actor
 from webhook_inbox.ledger.schema import transition
 
 # The row of a circuit that a person opened must not expire before the person closes it.
@@ -28,7 +29,7 @@ class CircuitRequest:
     """A request to open or close a circuit."""
 
     destination: str
-    by: str
+    by: Actor
     reason: str
     now: datetime
 
@@ -44,7 +45,7 @@ def open_circuit(table: Table, randomness: Randomness, request: CircuitRequest) 
         set={
             "open_until": HELD_UNTIL,
             "held_since": to_ms(request.now),
-            "held_by": request.by,
+            "held_by": str(request.by),
             "held_reason": request.reason,
             "expires_at": to_seconds(request.now + HELD_LIFE),
         },

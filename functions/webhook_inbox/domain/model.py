@@ -223,12 +223,13 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """One event with its runs, effects and waits, as an operator sees it."""
+    """One event with its runs, effects, waits and operator actions, as an operator sees it."""
 
     event: StoredEvent
     runs: Sequence[Run] = field(default_factory=tuple)
     effects: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
     waits: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
+    actions: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
 
     @property
     def status(self) -> EventStatus:

@@ -24,6 +24,7 @@ from webhook_inbox.domain.timestamps import EPOCH, from_ms, to_ms
 from webhook_inbox.handlers.effects import manual_commit
 from webhook_inbox.handlers.effects.journal import encode
 from webhook_inbox.ledger import audit
+from webhook_inbox.ledger.audit import Actor, AuditRecord, EventName
 from webhook_inbox.ledger.deadlines import event_end, overdue_at
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import WAKE, due_entry, key_of_run, run_from, transition
@@ -169,7 +170,7 @@ class Approvals:
         self._clock = clock
         self._randomness = randomness
 
-    def approve(self, hold: ApprovalRequest, *, by: str, reason: str) -> Decision:
+    def approve(self, hold: ApprovalRequest, *, by: Actor, reason: str) -> Decision:
         """Approves the request as displayed; the run continues.
 
         Raises:
@@ -177,10 +178,10 @@ class Approvals:
         """
         if self._expired(hold):
             return Decision(ApprovalOutcome.EXPIRED, hold.run)
-        self._audit("approve", hold, by, reason)
-        return self._let_go(hold, by, reason)
+        recorded = self._audit("approve", hold, by, reason)
+        return _concluded(recorded, self._let_go(hold, by, reason))
 
-    def happened(self, hold: ApprovalRequest, result: Any, *, by: str, reason: str) -> Decision:
+    def happened(self, hold: ApprovalRequest, result: Any, *, by: Actor, reason: str) -> Decision:
         """Commits the effect in question with `result`; the run continues.
 
         If a worker has committed the effect meanwhile, the worker's result is kept.
@@ -194,19 +195,20 @@ class Approvals:
         if self._expired(hold):
             return Decision(ApprovalOutcome.EXPIRED, hold.run)
         found = manual_commit.find(self._table, hold.run, hold.effect)
-        self._audit("happened", hold, by, reason)
-        word = {"by": cut(by), "reason": cut(reason)}
+        recorded = self._audit("happened", hold, by, reason)
+        word = {"by": cut(str(by)), "reason": cut(reason)}
         mark, now = self._randomness.token(), self._clock.now()
         committed = manual_commit.commit(self._table, found, stored, word=word, mark=mark, now=now)
-        return replace(self._let_go(hold, by, reason), committed=committed)
+        decision = replace(self._let_go(hold, by, reason), committed=committed)
+        return _concluded(recorded, decision)
 
-    def deny(self, hold: ApprovalRequest, *, by: str, reason: str) -> Decision:
+    def deny(self, hold: ApprovalRequest, *, by: Actor, reason: str) -> Decision:
         """Skips the run.
 
         Raises:
             Unavailable: as for `approve`.
         """
-        self._audit("deny", hold, by, reason)
+        recorded = self._audit("deny", hold, by, reason)
         now = self._clock.now()
         change = Change(
             set={
@@ -223,19 +225,17 @@ class Approvals:
             # Otherwise the reconciler's check of the next run continues the line.
             with suppress(Unavailable):
                 run_ended(self._table, run, now=now)
-        return Decision(
-            ApprovalOutcome.DENIED if run else ApprovalOutcome.MOVED_ON,
-            run or self._now_there(hold),
-        )
+        outcome = ApprovalOutcome.DENIED if run else ApprovalOutcome.MOVED_ON
+        return _concluded(recorded, Decision(outcome, run or self._now_there(hold)))
 
     # -- the run
 
-    def _let_go(self, hold: ApprovalRequest, by: str, reason: str) -> Decision:
+    def _let_go(self, hold: ApprovalRequest, by: Actor, reason: str) -> Decision:
         run, now = hold.run, self._clock.now()
         # The id distinguishes it from another decision in the same millisecond.
         entry = {
             "id": self._randomness.token(),
-            "by": cut(by),
+            "by": cut(str(by)),
             "reason": cut(reason),
             "at": to_ms(now),
             "fingerprint": hold.fingerprint,
@@ -296,17 +296,17 @@ class Approvals:
         end = hold.run.expires_at
         return end is not None and event_end(end) <= self._clock.now()
 
-    def _audit(self, action: str, hold: ApprovalRequest, by: str, reason: str) -> None:
+    def _audit(self, action: str, hold: ApprovalRequest, by: Actor, reason: str) -> AuditRecord:
         run = hold.run
         about = {"subject": hold.subject, "fingerprint": hold.fingerprint}
-        audit.record(
+        return audit.record(
             self._table,
             self._randomness,
             action=action,
             by=by,
             reason=reason,
             request={"source": run.source, "handler": run.handler, **about},
-            event_ids=(run.event_id,),
+            event=EventName(run.source, run.event_id),
             now=self._clock.now(),
         )
 
@@ -321,6 +321,11 @@ _OF_THE_HOLD: Final = (
     "resends",
     "waits_for",
 )
+
+
+def _concluded(recorded: AuditRecord, decision: Decision) -> Decision:
+    recorded.conclude({decision.outcome: 1})
+    return decision
 
 
 def _before(run: Run, hold: ApprovalRequest) -> dict[str, Any]:

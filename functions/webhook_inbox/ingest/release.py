@@ -21,7 +21,7 @@ from webhook_inbox.domain.errors import ConditionFailed, ConfigurationError, Per
 from webhook_inbox.domain.json_path import fields
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
 from webhook_inbox.domain.model import Delivery, StoredEvent
-from webhook_inbox.domain.ports import NOWHERE, Blobs, Change, Fetcher, Key, Table
+from webhook_inbox.domain.ports import NOWHERE, Blobs, Change, Fetcher, Key, Randomness, Table
 from webhook_inbox.domain.provider import Provider, Sample
 from webhook_inbox.domain.secrets import TOKEN_KEY, SecretCache
 from webhook_inbox.domain.timestamps import to_ms
@@ -31,7 +31,8 @@ from webhook_inbox.ingest.events import substituted
 from webhook_inbox.ingest.receipt import IngestOutcome
 from webhook_inbox.ingest.rejected import BODY, HASHED, HIDDEN, RejectedDelivery, hashed
 from webhook_inbox.ingest.verification import PublishedKeys, verify
-from webhook_inbox.ledger import payloads
+from webhook_inbox.ledger import audit, payloads
+from webhook_inbox.ledger.audit import Actor, EventName
 
 # More than one command re-verifies by default.
 REQUESTS: Final = 10_000
@@ -108,7 +109,13 @@ class Reverification:
             )
 
     def release(
-        self, rejected: RejectedDelivery, receiver: IdempotentReceiver, *, by: str, now: datetime
+        self,
+        rejected: RejectedDelivery,
+        receiver: IdempotentReceiver,
+        *,
+        by: Actor,
+        randomness: Randomness,
+        now: datetime,
     ) -> ReverifiedDelivery:
         """Records the event of a delivery if it is valid; otherwise does nothing.
 
@@ -121,7 +128,18 @@ class Reverification:
         if checked.event is None:
             return checked
         event = replace(checked.event, received_at=now, request_id=f"rejected-{rejected.id}")
+        recorded = audit.record(
+            self._table,
+            randomness,
+            action="release",
+            by=by,
+            reason="",
+            request={"source": event.source, "rejected": rejected.id},
+            event=EventName(event.source, event.event_id),
+            now=now,
+        )
         outcome = receiver.take(event).outcome
+        recorded.conclude({outcome: 1})
         if outcome is not IngestOutcome.CONFLICT:
             self._mark_released(rejected, event.event_id, outcome, by=by, now=now)
         return ReverifiedDelivery(rejected, outcome, event)
@@ -200,13 +218,13 @@ class Reverification:
         event_id: str,
         outcome: IngestOutcome,
         *,
-        by: str,
+        by: Actor,
         now: datetime,
     ) -> None:
         change = Change(
             set={
                 "released_at": to_ms(now),
-                "released_by": by,
+                "released_by": str(by),
                 "released_as": str(outcome),
                 "released_event_id": event_id,
             }

@@ -1,43 +1,231 @@
-"""The audit: a row for every operator action, written before the action."""
+"""The audit: a row for every operator action, written before the action.
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import Final
+    record ──► action ──► conclude: the counts are added
+                  └ a crash leaves a row without counts: begun, and not finished
 
-from webhook_inbox.domain.ports import Randomness, Table
-from webhook_inbox.domain.timestamps import to_ms, to_seconds
-from webhook_inbox.ledger.schema import EVENT_LIFE
+    pk              sk                      row
+    audit#{day}     {time}#{token}          the action
+    event's         action#{time}#{token}   the same, of an action on one event: its history
+
+An action on many runs has no row in their events' partitions; a replay names itself in each run.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+from webhook_inbox.domain.conditions import Present
+from webhook_inbox.domain.errors import ConditionFailed, Unavailable
+from webhook_inbox.domain.ports import Change, Item, Key, Randomness, Table
+from webhook_inbox.domain.timestamps import from_ms, to_ms, to_seconds
+from webhook_inbox.ledger.schema import ACTION_PREFIX, EVENT_LIFE, event_pk, live
 
 EVENTS_NAMED: Final = 100
 # An audit row outlives the rows that the action was about.
 AUDIT_LIFE: Final = 2 * EVENT_LIFE
+DAY: Final = timedelta(days=1)
 
 
-def record(
+class Proof(StrEnum):
+    """How an actor's name is known."""
+
+    STS = "sts"  # webhookctl asked AWS STS for the caller's ARN
+    LOCAL = "local"  # the user of the machine, for an inbox on it
+    CLAIMED = "claimed"  # the payload of an invocation names it; nothing verifies it
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who performs an action.
+
+    Attributes:
+        name: the caller's ARN, the user's name, or the claimed name.
+        proof: how the name is known.
+        on_behalf_of: the person or system that the caller names (`--by`), or "".
+        request_id: the id of the Lambda invocation, or "".
+    """
+
+    name: str
+    proof: Proof
+    on_behalf_of: str = ""
+    request_id: str = ""
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> "Actor":
+        """Reads the attributes of a row or of a run's replay."""
+        return cls(
+            name=row.get("by", ""),
+            proof=Proof(row.get("proof", Proof.CLAIMED)),
+            on_behalf_of=row.get("on_behalf_of", ""),
+            request_id=row.get("request_id", ""),
+        )
+
+    def attributes(self) -> dict[str, str]:
+        """Returns the attributes of a row or of a run's replay."""
+        more = {"on_behalf_of": self.on_behalf_of, "request_id": self.request_id}
+        told = {"by": self.name, "proof": str(self.proof)}
+        return told | {name: value for name, value in more.items() if value}
+
+    def __str__(self) -> str:
+        """Returns one text for a run's error or a list."""
+        unverified = " (unverified)" if self.proof is Proof.CLAIMED else ""
+        behalf = f" for {self.on_behalf_of}" if self.on_behalf_of else ""
+        return f"{self.name or 'unknown'}{unverified}{behalf}"
+
+
+class EventName(NamedTuple):
+    """The event that an action is about."""
+
+    source: str
+    event_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """One action as it is stored; `counts` is None for one that was begun and not finished."""
+
+    key: Key
+    at: datetime
+    action: str
+    actor: Actor
+    reason: str
+    request: Mapping[str, str] = field(default_factory=dict)
+    event_ids: Sequence[str] = ()
+    forced: bool = False
+    counts: Mapping[str, int] | None = None
+
+    @classmethod
+    def of(cls, row: Item) -> "AuditEntry":
+        """Reads a row of the audit or of an event's history."""
+        return cls(
+            key=Key(row["pk"], row["sk"]),
+            at=from_ms(int(row["sk"].removeprefix(ACTION_PREFIX).partition("#")[0])),
+            action=row["action"],
+            actor=Actor.of(row),
+            reason=row["reason"],
+            request=row["request"],
+            event_ids=row["event_ids"],
+            forced=row.get("forced", False),
+            counts=row.get("counts"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRecord:
+    """The rows of an action that has begun."""
+
+    table: Table
+    keys: tuple[Key, ...]
+
+    @property
+    def place(self) -> str:
+        """The name of the row for `begun`: `{day}/{time}#{token}`."""
+        return "/".join(self.keys[0]).removeprefix("audit#")
+
+    def conclude(self, counts: Mapping[str, int]) -> None:
+        """Adds the counts by outcome; a failure leaves the action shown as not finished."""
+        change = Change(set={"counts": {str(name): count for name, count in counts.items()}})
+        for key in self.keys:
+            with suppress(Unavailable, ConditionFailed):
+                self.table.update(key, change, when=Present("pk"))
+
+
+def record(  # noqa: PLR0913 - one parameter per attribute
     table: Table,
     randomness: Randomness,
     *,
     action: str,
-    by: str,
+    by: Actor,
     reason: str,
     request: Mapping[str, str],
+    event: EventName | None = None,
     event_ids: Sequence[str] = (),
+    forced: bool = False,
     now: datetime,
-) -> None:
-    """Writes one row.
+) -> AuditRecord:
+    """Writes the row of an action, and one in its event's history if it is about one event.
+
+    Args:
+        table: the ledger's table.
+        randomness: distinguishes actions of one millisecond.
+        action: the action, like "skip".
+        by: who performs it.
+        reason: why.
+        request: the filter, or the names that the action is about; never a secret's value.
+        event: the one event that the action is about.
+        event_ids: the events that it is about, if there are several; 100 are named.
+        forced: whether it repeats finished work.
+        now: the present time.
 
     Raises:
         Unavailable: the table failed; the caller must not perform the action.
     """
-    table.put(
-        {
-            "pk": f"audit#{now:%Y-%m-%d}",
-            "sk": f"{to_ms(now):013d}#{randomness.token()}",
-            "action": action,
-            "by": by,
-            "reason": reason,
-            "request": dict(request),
-            "event_ids": list(event_ids[:EVENTS_NAMED]),
-            "expires_at": to_seconds(now + AUDIT_LIFE),
-        }
-    )
+    place = f"{to_ms(now):013d}#{randomness.token()}"
+    keys = [Key(f"audit#{now:%Y-%m-%d}", place)]
+    if event is not None:
+        keys.append(Key(event_pk(*event), ACTION_PREFIX + place))
+        event_ids = (event.event_id,)
+    lives = (AUDIT_LIFE, EVENT_LIFE)
+    for key, life in zip(keys, lives, strict=False):
+        table.put(
+            {
+                "pk": key.pk,
+                "sk": key.sk,
+                "action": action,
+                **by.attributes(),
+                "reason": reason,
+                "request": dict(request),
+                "event_ids": list(event_ids[:EVENTS_NAMED]),
+                **({"forced": True} if forced else {}),
+                "expires_at": to_seconds(now + life),
+            }
+        )
+    return AuditRecord(table, tuple(keys))
+
+
+def begun(
+    table: Table,
+    place: str,
+    *,
+    action: str,
+    name: str,
+    request: Mapping[str, str],
+    event_ids: Sequence[str],
+) -> Actor | None:
+    """Returns the actor of a row that the caller of a function wrote, None without such a row.
+
+    Anyone who may invoke the function can name a row, so it must be of the same actor, action and
+    request, and not be finished. Its request may tell more, such as the filter of a selection.
+
+    Raises:
+        Unavailable: the table failed.
+    """
+    day, _, sk = place.partition("/")
+    row = table.get(Key(f"audit#{day}", sk)) if sk else None
+    if row is None:
+        return None
+    entry = AuditEntry.of(row)
+    told = (entry.action, entry.actor.name, list(entry.event_ids))
+    same = told == (action, name, list(event_ids[:EVENTS_NAMED]))
+    same = same and request.items() <= entry.request.items()
+    return entry.actor if same and entry.counts is None else None
+
+
+def find(table: Table, *, since: datetime, until: datetime, now: datetime) -> Iterator[AuditEntry]:
+    """Yields the actions of [since, until), newest first; reads day by day and page by page.
+
+    Raises:
+        Unavailable: the table failed.
+    """
+    low, high = f"{to_ms(max(since, now - AUDIT_LIFE)):013d}", f"{to_ms(until):013d}"
+    day = until
+    while day.date() >= max(since, now - AUDIT_LIFE).date():
+        for row in table.query(f"audit#{day:%Y-%m-%d}", newest_first=True):
+            if row["sk"] < low:
+                break
+            if row["sk"] < high and live(row, now) is not None:
+                yield AuditEntry.of(row)
+        day -= DAY

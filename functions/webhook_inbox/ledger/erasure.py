@@ -19,6 +19,7 @@ from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.domain.ports import Blobs, Change, Item, Key, Randomness, Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms
 from webhook_inbox.ledger import audit
+from webhook_inbox.ledger.audit import Actor, EventName
 from webhook_inbox.ledger.schema import (
     RUN_PREFIX,
     attempt_to,
@@ -42,7 +43,7 @@ class ErasureRequest:
 
     source: str
     event_id: str
-    by: str
+    by: Actor
     reason: str
     now: datetime
 
@@ -82,7 +83,7 @@ def erase(
         by=request.by,
         reason=request.reason,
         request={"source": source},
-        event_ids=(event_id,),
+        event=EventName(source, event_id),
         now=now,
     )
     try:

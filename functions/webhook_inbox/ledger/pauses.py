@@ -16,6 +16,7 @@ from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.ports import Change, Clock, Item, Key, Randomness, Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms
 from webhook_inbox.ledger import audit
+from webhook_inbox.ledger.audit import Actor, AuditRecord
 from webhook_inbox.ledger.schema import transition
 
 CONTROL_PK: Final = "control"
@@ -107,7 +108,7 @@ class PauseRequest:
     """A request to pause or resume a handler."""
 
     handler: str
-    by: str
+    by: Actor
     reason: str
     now: datetime
 
@@ -118,12 +119,12 @@ def pause(table: Table, randomness: Randomness, request: PauseRequest) -> Handle
     Raises:
         Unavailable: the table failed; it may be paused.
     """
-    _audit(table, randomness, "pause", request)
+    recorded = _audit(table, randomness, "pause", request)
     now = to_ms(request.now)
     change = Change(
         set={
             "paused": True,
-            "by": request.by,
+            "by": str(request.by),
             "reason": request.reason,
             "at": now,
             "changed_at": now,
@@ -133,7 +134,9 @@ def pause(table: Table, randomness: Randomness, request: PauseRequest) -> Handle
     try:
         transition(table, control_key(request.handler), change, when=not_paused)
     except ConditionFailed as error:
+        recorded.conclude({"unchanged": 1})
         return HandlerPause.of(error.old) if error.old else None
+    recorded.conclude({"paused": 1})
     return None
 
 
@@ -143,11 +146,11 @@ def resume(table: Table, randomness: Randomness, request: PauseRequest) -> bool:
     Raises:
         Unavailable: the table failed; it may be resumed.
     """
-    _audit(table, randomness, "resume", request)
+    recorded = _audit(table, randomness, "resume", request)
     change = Change(
         set={
             "paused": False,
-            "by": request.by,
+            "by": str(request.by),
             "reason": request.reason,
             "changed_at": to_ms(request.now),
         }
@@ -155,12 +158,14 @@ def resume(table: Table, randomness: Randomness, request: PauseRequest) -> bool:
     try:
         transition(table, control_key(request.handler), change, when=Equals("paused", value=True))
     except ConditionFailed:
+        recorded.conclude({"unchanged": 1})
         return False
+    recorded.conclude({"resumed": 1})
     return True
 
 
-def _audit(table: Table, randomness: Randomness, action: str, request: PauseRequest) -> None:
-    audit.record(
+def _audit(table: Table, randomness: Randomness, action: str, request: PauseRequest) -> AuditRecord:
+    return audit.record(
         table,
         randomness,
         action=action,

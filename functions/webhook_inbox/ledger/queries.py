@@ -10,9 +10,12 @@ from typing import Any, Final
 
 from webhook_inbox.domain.model import Overview, Run, Status
 from webhook_inbox.domain.ports import Blobs, Item, Key, Page, Table
+from webhook_inbox.domain.timestamps import from_ms, to_ms
 from webhook_inbox.ledger import due_handlers, payloads
 from webhook_inbox.ledger.schema import (
+    ACTION_PREFIX,
     BY_DUE,
+    BY_RECEIVED,
     DEAD_FROM,
     DUE_KINDS,
     EFFECT_PREFIX,
@@ -21,9 +24,11 @@ from webhook_inbox.ledger.schema import (
     WATCH,
     due_buckets,
     event_from,
+    event_key,
     event_pk,
     identify,
     live,
+    received_buckets,
     run_from,
 )
 
@@ -40,6 +45,11 @@ class Received:
     type: str
     received_at: datetime
     tenant: str = ""
+
+    @property
+    def place(self) -> tuple[datetime, str, str]:
+        """Its place in the order of a search."""
+        return self.received_at, self.source, self.event_id
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -70,6 +80,11 @@ class DueEntry:
 Selects = Callable[[DueEntry], bool]
 
 
+def _received(item: Item) -> Received:
+    received_at = from_ms(item["received_at"])
+    return Received(*identify(item["pk"]), item["type"], received_at, item.get("tenant", ""))
+
+
 def _all(_: DueEntry) -> bool:
     return True
 
@@ -84,7 +99,7 @@ class Ledger:
     def overview(
         self, source: str, event_id: str, *, now: datetime, with_body: bool = False
     ) -> Overview | None:
-        """Returns an event with its runs and effects, read consistently; None if unknown.
+        """Returns an event with its runs, effects and actions, read consistently; None if unknown.
 
         Its body is empty unless it is asked for.
         """
@@ -98,6 +113,7 @@ class Ledger:
             runs=tuple(run_from(row) for row in rows if row["sk"].startswith(RUN_PREFIX)),
             effects=tuple(self._whole(row) for row in rows if row["sk"].startswith(EFFECT_PREFIX)),
             waits=tuple(row for row in rows if row["sk"].startswith(WAIT_PREFIX)),
+            actions=tuple(row for row in rows if row["sk"].startswith(ACTION_PREFIX)),
         )
 
     def _whole(self, effect: Item) -> Item:
@@ -105,6 +121,59 @@ class Ledger:
         if "shared" not in effect:
             return effect
         return {**(self._table.get(Key(effect["shared"], "effect")) or {}), **effect}
+
+    def event_row(self, source: str, event_id: str, *, now: datetime) -> Item | None:
+        """Returns an event's row, eventually consistent; None if it is unknown or has expired."""
+        return live(self._table.get(event_key(source, event_id), consistent=False), now)
+
+    def body_of(self, event_row: Item) -> bytes:
+        """Returns the body of an event's row; the ledger must have `blobs`.
+
+        Raises:
+            Permanent: the body is gone, or was changed.
+            Unavailable: S3 failed.
+        """
+        if self._blobs is None:
+            raise ValueError("a ledger without blobs reads no bodies")
+        return payloads.unpack(event_row, self._blobs)
+
+    def received(
+        self, low: datetime, high: datetime, *, newest_first: bool = False
+    ) -> Iterator[Received]:
+        """Yields the events received in [low, high] in their order.
+
+        Reads page by page, since an hour may have a million events.
+        """
+        buckets = received_buckets(low, high, newest_first=newest_first)
+        for _, hour in groupby(buckets, key=lambda bucket: bucket.partition("#")[0]):
+            shards = [self._shard(each, low, high, newest_first=newest_first) for each in hour]
+            yield from merge(*shards, key=attrgetter("place"), reverse=newest_first)
+
+    def _shard(
+        self, bucket: str, low: datetime, high: datetime, *, newest_first: bool
+    ) -> Iterator[Received]:
+        """Yields the events of one partition of the `by_received` index in order."""
+
+        def read() -> Iterator[Item]:
+            start: Mapping[str, Any] | None = None
+            while True:
+                page = self._table.query_index(
+                    BY_RECEIVED,
+                    bucket,
+                    low=to_ms(low),
+                    high=to_ms(high),
+                    newest_first=newest_first,
+                    limit=PAGE,
+                    start=start,
+                )
+                yield from page.items
+                start = page.next
+                if start is None:
+                    return
+
+        # The index orders events of one millisecond as it likes; a position needs one order.
+        for _, items in groupby(read(), key=lambda item: item["received_at"]):
+            yield from sorted(map(_received, items), key=attrgetter("place"), reverse=newest_first)
 
     def due(
         self,
@@ -157,10 +226,20 @@ class Ledger:
     def due_runs(self, *, selects: Selects = _all, bucket: str | None = None) -> Iterator[Run]:
         """Yields the open runs of the due index, in no order, page by page; no dead ones."""
         for each in self.due_buckets() if bucket is None else [bucket]:
-            entries = self._entries(each, low=0, high=DEAD_FROM - 1)
-            for _, run in self._read(filter(selects, entries)):
-                if run is not None and run.status is not Status.DEAD_LETTER:
-                    yield run
+            yield from (run for _, run in self.open_runs(each, selects=selects) if run is not None)
+
+    def open_runs(
+        self, bucket: str, *, after: DueEntry | None = None, selects: Selects = _all
+    ) -> Iterator[tuple[DueEntry, Run | None]]:
+        """Yields the entries of one bucket behind `after`, in order, each with its run.
+
+        The run is None if it is gone or dead.
+        """
+        low = 0 if after is None else after.due_at
+        entries = self._entries(bucket, low=low, high=DEAD_FROM - 1)
+        following = (entry for entry in entries if after is None or entry > after)
+        for entry, run in self._read(filter(selects, following)):
+            yield entry, None if run is None or run.status is Status.DEAD_LETTER else run
 
     def dead_runs(
         self,

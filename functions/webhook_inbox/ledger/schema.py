@@ -5,6 +5,7 @@
     same                          run#{handler}            run: ledger/lease, settle, deferral
     same                          effect#{handler}#{name}  effect: handlers/effects/journal
     same                          wait#{handler}#{name}    job: handlers/completions/journal
+    same                          action#{time}#{token}    action on the event: ledger/audit
     effect#{name}#{key}           effect                   shared effect: handlers/effects/journal
     ordering_key#{handler}#{key}  state#{kind}             key's state: handlers/ordering/key_state
     same                          waiter#{number}#{id}     early run: handlers/ordering/waiters
@@ -22,6 +23,8 @@
     same                          rest#{day}               count of the others: ingest/ignored
     enrolment#{source}            enrolment                open enrolment: ingest/enrolment
     audit#{day}                   {time}#{token}           operator action: ledger/audit
+    selection#{id}                head                     runs chosen by filters: replay/selections
+    same                          runs#{token}             list of its runs: replay/selections
     reconciler                    cursors                  events read: reconciler/received
     same                          sweeps                   last DLQ sweep: reconciler/reconciler
     due_index                     handler#{name}           listed handler: ledger/due_handlers
@@ -82,6 +85,7 @@ ID_LIMIT: Final = 512
 RUN_PREFIX: Final = "run#"
 EFFECT_PREFIX: Final = "effect#"
 WAIT_PREFIX: Final = "wait#"
+ACTION_PREFIX: Final = "action#"
 _RUN_TIMES: Final = (
     "claimed_until",
     "claimed_at",

@@ -6,12 +6,11 @@ reconciler sends. The updates of a batch of runs are made at the same time, and 
 ten messages each; the messages of a FIFO lane are sent one after the other, oldest event first.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
 from webhook_inbox.domain.conditions import Absent, Condition, OneOf, either, every
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
@@ -21,6 +20,7 @@ from webhook_inbox.domain.ports import IN_TURN, Change, Clock, Parallel, Queue, 
 from webhook_inbox.domain.quotas import SEND_BATCH
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger import audit
+from webhook_inbox.ledger.audit import Actor, AuditRecord, Proof
 from webhook_inbox.ledger.deadlines import event_end, overdue_at
 from webhook_inbox.ledger.due_handlers import DueHandlers
 from webhook_inbox.ledger.lease import current, lease_over
@@ -36,20 +36,20 @@ from webhook_inbox.ledger.schema import (
 from webhook_inbox.queue import dead_letters
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.message import RunMessage
-from webhook_inbox.replay.request import (
-    Candidate,
-    Cursor,
-    NamedPlace,
-    ReplayRequest,
-    Search,
-)
+from webhook_inbox.replay.cursor import Cursor, NamedPlace
+from webhook_inbox.replay.failures import Watch
+from webhook_inbox.replay.report import ReplayOutcome, ReplayReport
+from webhook_inbox.replay.request import STOP_AT_FAILURES, ReplayRequest
+from webhook_inbox.replay.search import Candidate, Search
+from webhook_inbox.replay.selections import Chosen, RunSelection, Selections
 
 # A caller waits for the answer; the reconciler sweeps the rest.
 SWEEP_TIME: Final = timedelta(seconds=10)
 # The time that the invocation reserves for its answer.
 ANSWER_MARGIN: Final = timedelta(seconds=15)
-SAMPLE: Final = 10
 REPLAYS_KEPT: Final = 10
+# How often the outcomes of the runs that a selection has sent are read.
+WATCHED_EVERY: Final = timedelta(seconds=5)
 # A batch holds the runs of a fifth of a second at the asked rate.
 BATCH_SECONDS: Final = 0.2
 LARGEST_BATCH: Final = 100
@@ -57,50 +57,6 @@ _OPEN: Final = tuple(
     map(str, (Status.PENDING, Status.FAILED, Status.DEFERRED, Status.HELD, Status.DEAD_LETTER))
 )
 _FINISHED: Final = (str(Status.DONE), str(Status.SKIPPED))
-
-
-class ReplayOutcome(StrEnum):
-    """The outcome of a replay for one run."""
-
-    REPLAYED = "replayed"  # reset and sent
-    WOULD_REPLAY = "would_replay"  # the same, in a dry run
-    ADDED = "added"  # created and sent: its event was stored without it
-    WOULD_ADD = "would_add"  # the same, in a dry run
-    UNSENT = "unsent"  # reset; the queue failed, and the reconciler sends it
-    FINISHED = "finished"  # done or skipped, and not forced
-    IN_USE = "in_use"  # a worker holds its lease
-    HELD = "held"  # its body was received before under another id: a person decides by `hold`
-    EXPIRED = "expired"  # its event is gone
-    MISSING = "missing"  # no event of this id
-
-
-@dataclass(slots=True)
-class ReplayReport:
-    """The result of a replay.
-
-    `matched` counts runs; `cursor` goes into the next request. `failed` tells what ended the page
-    early; the runs that are counted keep their outcomes, and the cursor continues with the rest.
-    """
-
-    dry_run: bool
-    matched: int = 0
-    counts: dict[str, int] = field(default_factory=dict)
-    sample: list[dict[str, Any]] = field(default_factory=list)
-    cursor: str | None = None
-    dlq_removed: int = 0
-    failed: str = ""
-
-    def add(self, outcome: ReplayOutcome, run: Run | None = None) -> None:
-        """Counts one run."""
-        self.counts[outcome] = self.counts.get(outcome, 0) + 1
-        if run is not None and len(self.sample) < SAMPLE:
-            entry = {"source": run.source, "event_id": run.event_id, "handler": run.handler}
-            status = {"status": str(run.status), "last_error": run.last_error}
-            self.sample.append({**entry, **status, "outcome": str(outcome)})
-
-    def to_data(self) -> dict[str, Any]:
-        """Returns the report as JSON data."""
-        return asdict(self)
 
 
 class SendRate:
@@ -135,20 +91,26 @@ class SendRate:
 class ReplayPage:
     """The part of a replay that one invocation performs.
 
-    `cursor` is the place behind the last candidate; `batch` has the runs that are not yet sent.
+    `cursor` is the place behind the last candidate; `batch` has the runs that are not yet sent;
+    `listed` the runs that a dry run selects; `watch` observes the runs of a selection.
     """
 
     request: ReplayRequest
+    by: Actor
     report: ReplayReport
     pace: SendRate
     cursor: Cursor
+    watch: Watch | None = None
     batch: list[Run] = field(default_factory=list)
+    listed: list[Run] = field(default_factory=list)
+    watched_at: datetime | None = None
 
     def end(self, *, failed: str = "", again: Iterable[Run] = ()) -> None:
         """Ends the page before the end of the search."""
         named = ((run.source, run.event_id, run.handler) for run in again)
         self.report.failed = failed
-        self.report.cursor = Cursor(self.cursor.after, (*named, *self.cursor.again)).encode()
+        cursor = replace(self.cursor, again=(*named, *self.cursor.again))
+        self.report.cursor = cursor.encode()
 
 
 class Replay:
@@ -167,7 +129,15 @@ class Replay:
         parallel: Parallel = IN_TURN,
     ) -> None:
         self._manifest = manifest
-        self._search = Search(manifest=manifest, ledger=ledger, clock=clock, parallel=parallel)
+        self._selections = Selections(table, randomness)
+        self._search = Search(
+            manifest=manifest,
+            ledger=ledger,
+            table=table,
+            selections=self._selections,
+            clock=clock,
+            parallel=parallel,
+        )
         self._table = table
         self._listed = DueHandlers(table)
         self._lanes = lanes
@@ -176,40 +146,94 @@ class Replay:
         self._randomness = randomness
         self._parallel = parallel
 
-    def run(self, request: ReplayRequest, *, deadline: datetime) -> ReplayReport:
+    def run(
+        self, request: ReplayRequest, *, deadline: datetime, request_id: str = ""
+    ) -> ReplayReport:
         """Replays the runs that the request selects, until its limit, the deadline or a failure.
 
         Replayed and settled runs may have copies in the DLQs; a bounded pass removes some of them,
-        and the reconciler removes the rest.
+        and the reconciler removes the rest. `request_id` is that of the Lambda invocation.
 
         Raises:
+            InvalidRequestError: there is no such selection.
             Unavailable: the ledger failed before any run was read; nothing was replayed.
         """
-        report = ReplayReport(dry_run=request.dry_run)
-        cursor = Cursor.decode(request.cursor) if request.cursor else Cursor()
-        # A cursor is no proof of a first page: the caller can have written it.
+        if request.seconds is not None:
+            end = self._clock.now() + timedelta(seconds=request.seconds) + ANSWER_MARGIN
+            deadline = min(deadline, end)
+        if request.fix:
+            return self._fix(request, deadline)
+        report = ReplayReport(dry_run=request.dry_run, selection=request.selection or "")
+        selection = self._selection(request)
+        cursor = self._cursor(request.cursor)
+        by = Actor(request.requested_by, Proof.CLAIMED, request.on_behalf_of, request_id)
+        recorded: AuditRecord | None = None
         if not request.dry_run:
-            self._audit(request, cursor)
+            by, recorded = self._audit(request, by, cursor)
         pace = SendRate(self._clock, request.rate_per_second)
-        self._replay(ReplayPage(request, report, pace, cursor), deadline)
+        watch = Watch(self._selections, self._table, selection, cursor.begun) if selection else None
+        page = ReplayPage(request, by, report, pace, cursor, watch)
+        self._replay(page, self._candidates(page, selection), deadline)
+        if recorded is not None:
+            recorded.conclude(report.counts)
         if not request.dry_run and report.cursor is None:
-            # A failure must not lose the report; the reconciler sweeps the DLQs as well.
-            with suppress(Unavailable):
-                end = min(deadline, self._clock.now() + SWEEP_TIME)
-                for queue in self._dlqs.values():
-                    swept = dead_letters.sweep(queue, self._table, clock=self._clock, deadline=end)
-                    report.dlq_removed += swept.removed
+            self._sweep(report, deadline)
         return report
 
-    def _replay(self, page: ReplayPage, deadline: datetime) -> None:
+    def _selection(self, request: ReplayRequest) -> RunSelection | None:
+        now = self._clock.now()
+        return self._selections.read(request.selection, now) if request.selection else None
+
+    def _cursor(self, text: str | None) -> Cursor:
+        cursor = Cursor.decode(text) if text else Cursor()
+        return cursor if cursor.begun else replace(cursor, begun=to_ms(self._clock.now()))
+
+    def _candidates(self, page: ReplayPage, selection: RunSelection | None) -> Iterator[Candidate]:
+        if selection is not None:
+            return self._search.chosen(selection, page.cursor)
+        return self._search.candidates(page.request, page.cursor)
+
+    def _fix(self, request: ReplayRequest, deadline: datetime) -> ReplayReport:
+        """Adds a page of the search to a selection; the report is of all its pages."""
+        selection = self._selection(request) or self._selections.begin(request, self._clock.now())
+        report = selection.report
+        if selection.version and not selection.cursor:
+            return report
+        report.failed, report.cursor = "", None
+        pace = SendRate(self._clock, selection.request.rate_per_second)
+        by = Actor(request.requested_by, Proof.CLAIMED)
+        page = ReplayPage(selection.request, by, report, pace, self._cursor(selection.cursor))
+        self._replay(page, self._candidates(page, None), deadline)
+        # At its limit a selection ends; the cursor in the report tells that there are more runs.
+        ended = report.cursor is None or report.matched >= page.request.limit
+        cursor = "" if ended else report.cursor or ""
+        self._selections.extend(selection, page.listed, report, cursor=cursor)
+        return report
+
+    def _sweep(self, report: ReplayReport, deadline: datetime) -> None:
+        # A failure must not lose the report; the reconciler sweeps the DLQs as well.
+        with suppress(Unavailable):
+            end = min(deadline, self._clock.now() + SWEEP_TIME)
+            for queue in self._dlqs.values():
+                swept = dead_letters.sweep(queue, self._table, clock=self._clock, deadline=end)
+                report.dlq_removed += swept.removed
+
+    def _replay(
+        self, page: ReplayPage, candidates: Iterator[Candidate], deadline: datetime
+    ) -> None:
         report, first = page.report, page.cursor
+        report.position = first.encode()
+        if self._stops(page):
+            return
         try:
-            for found in self._search.candidates(page.request, first):
+            for found in candidates:
                 # Candidates that do not fit take time as well. Each call reads at least one, so
                 # that a caller who follows the cursor makes progress.
                 late = self._clock.now() > deadline - ANSWER_MARGIN and page.cursor != first
                 if late or (found.fits and report.matched >= page.request.limit):
                     page.end()
+                    break
+                if self._stops(page):
                     break
                 page.cursor = found.cursor
                 self._take(page, found)
@@ -219,23 +243,42 @@ class Replay:
             if page.cursor == first:
                 raise
             page.end(failed=str(error))
+        report.position = page.cursor.encode()
         self._send(page)
         page.pace.end()
 
+    def _stops(self, page: ReplayPage) -> bool:
+        """Reads now and then the outcomes of a selection's runs; True if too many failed."""
+        now = self._clock.now()
+        if page.watch is None or (page.watched_at and now < page.watched_at + WATCHED_EVERY):
+            return False
+        page.watched_at = now
+        limit = page.request.stop_at_failures or STOP_AT_FAILURES
+        why = page.watch.observe(page.cursor, page.report, limit)
+        if why and not page.request.dry_run:
+            page.end(failed=why)
+            return True
+        return False
+
     def _take(self, page: ReplayPage, found: Candidate) -> None:
         run, report = found.run, page.report
+        report.unsearched += found.unsearched
         if run is None:
             report.add(ReplayOutcome.MISSING)
             return
         if not found.fits:
             return
+        obstacle = self._obstacle(run, page.request, found.chosen)
+        if obstacle is ReplayOutcome.ALREADY_REPLAYED:
+            report.add(obstacle, run)
+            return
         report.matched += 1
-        obstacle = self._obstacle(run, page.request)
         if obstacle is not None:
             report.add(obstacle, run)
         elif page.request.dry_run:
-            new = run.added and not run.generation
+            new = _is_new(run)
             report.add(ReplayOutcome.WOULD_ADD if new else ReplayOutcome.WOULD_REPLAY, run)
+            page.listed.append(run)
         else:
             page.batch.append(run)
             if len(page.batch) >= _batch_size(page.request.rate_per_second):
@@ -247,7 +290,7 @@ class Replay:
         if not batch:
             return
         page.pace.wait(len(batch))
-        results = self._parallel.map(lambda run: self._reset(run, page.request), batch)
+        results = self._parallel.map(lambda run: self._reset(run, page), batch)
         sent = self._send_messages([each for each in results if isinstance(each, RunMessage)])
         again: list[Run] = []
         for run, result in zip(batch, results, strict=True):
@@ -257,8 +300,7 @@ class Replay:
                     again.append(run)
                 case RunMessage():
                     unsent = result not in sent
-                    new = run.added and not run.generation
-                    outcome = ReplayOutcome.ADDED if new else ReplayOutcome.REPLAYED
+                    outcome = ReplayOutcome.ADDED if _is_new(run) else ReplayOutcome.REPLAYED
                     page.report.add(ReplayOutcome.UNSENT if unsent else outcome, run)
                 case _:
                     page.report.add(result, run)
@@ -283,9 +325,13 @@ class Replay:
         accepted = self._parallel.map(lambda parcel: _send_in_order(*parcel), parcels)
         return {message for messages in accepted for message in messages}
 
-    def _obstacle(self, run: Run, request: ReplayRequest) -> ReplayOutcome | None:
+    def _obstacle(
+        self, run: Run, request: ReplayRequest, chosen: Chosen | None
+    ) -> ReplayOutcome | None:
         """Returns why the run, as it was read, cannot be replayed; None if it can."""
         now = self._clock.now()
+        if chosen is not None and not chosen.is_as_chosen(run):
+            return ReplayOutcome.ALREADY_REPLAYED
         if run.expires_at is not None and event_end(run.expires_at) <= now:
             return ReplayOutcome.EXPIRED
         if str(run.status) in _FINISHED and not request.force:
@@ -298,27 +344,31 @@ class Replay:
             return ReplayOutcome.HELD
         return None
 
-    def _reset(self, run: Run, request: ReplayRequest) -> ReplayOutcome | RunMessage | Unavailable:
+    def _reset(self, run: Run, page: ReplayPage) -> ReplayOutcome | RunMessage | Unavailable:
         """Resets a run and returns its next message, or why there is none."""
         try:
-            self._write(run, request, self._clock.now())
+            self._write(run, page, self._clock.now())
         except ConditionFailed as error:
+            if page.request.selection and (error.old or {}).get("generation", 0) > run.generation:
+                return ReplayOutcome.ALREADY_REPLAYED
             done = error.old is not None and error.old.get("status") in _FINISHED
             return ReplayOutcome.FINISHED if done else ReplayOutcome.IN_USE
         except Unavailable as error:
             return error
         return RunMessage.of(replace(run, generation=run.generation + 1))
 
-    def _write(self, run: Run, request: ReplayRequest, now: datetime) -> None:
+    def _write(self, run: Run, page: ReplayPage, now: datetime) -> None:
+        request = page.request
         key, end = key_of_run(run), run.expires_at or now + RUN_LIFE
         self._listed.ensure(run.handler, until=end)
         # The id distinguishes it from another operator's entry in the same millisecond.
         entry = {
             "id": self._randomness.token(),
             "at": to_ms(now),
-            "by": request.requested_by,
+            **page.by.attributes(),
             "reason": request.reason,
             **({"forced": True} if str(run.status) in _FINISHED else {}),
+            **({"selection": request.selection} if request.selection else {}),
             **({"new_keys": True} if request.new_keys else {}),
         }
         change = Change(
@@ -361,19 +411,40 @@ class Replay:
             return either(Absent("pk"), every(current(0), idle))
         return every(current(run.generation), idle)
 
-    def _audit(self, request: ReplayRequest, cursor: Cursor) -> None:
-        asked = request.model_dump(mode="json", exclude_none=True, exclude={"event_ids"})
+    def _audit(
+        self, request: ReplayRequest, by: Actor, cursor: Cursor
+    ) -> tuple[Actor, AuditRecord | None]:
+        """Returns the actor, and the row of this page unless webhookctl wrote one for all pages."""
+        asked, ids = request.audited(), request.event_ids or ()
+        known = audit.begun(
+            self._table,
+            request.audit_row,
+            action="replay",
+            name=request.requested_by,
+            request=asked,
+            event_ids=ids,
+        )
+        if known is not None:
+            return replace(known, request_id=by.request_id), None
+        # A cursor is no proof of a first page: the caller can have written it.
         begin = cursor.after.number if isinstance(cursor.after, NamedPlace) else 0
-        audit.record(
+        more = {"cursor": request.cursor} if request.cursor else {}
+        return by, audit.record(
             self._table,
             self._randomness,
             action="replay",
-            by=request.requested_by,
+            by=by,
             reason=request.reason,
-            request={name: str(value) for name, value in asked.items()},
-            event_ids=(request.event_ids or ())[begin:],
+            request={**asked, "limit": str(request.limit), **more},
+            event_ids=ids[begin:],
+            forced=request.force,
             now=self._clock.now(),
         )
+
+
+def _is_new(run: Run) -> bool:
+    """Returns whether a replay adds the run."""
+    return run.added and not run.generation
 
 
 def _batch_size(rate: float) -> int:

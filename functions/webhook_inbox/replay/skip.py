@@ -8,6 +8,7 @@ from webhook_inbox.domain.model import Run, SkipReason, Status
 from webhook_inbox.domain.ports import Change, Randomness, Table
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger import audit
+from webhook_inbox.ledger.audit import Actor, EventName
 from webhook_inbox.ledger.schema import key_of_run, transition
 from webhook_inbox.ledger.settle import as_seen, cut
 from webhook_inbox.queue.line import run_ended
@@ -16,7 +17,7 @@ _DEAD_ATTRIBUTES: Final = ("due_bucket", "due_at", "lease_id", "blocking")
 
 
 def skip(
-    table: Table, randomness: Randomness, run: Run, *, by: str, reason: str, now: datetime
+    table: Table, randomness: Randomness, run: Run, *, by: Actor, reason: str, now: datetime
 ) -> bool:
     """Finishes a dead run as skipped, and continues its line; False if it is no longer dead.
 
@@ -25,14 +26,14 @@ def skip(
     """
     if run.status is not Status.DEAD_LETTER:
         return False
-    audit.record(
+    recorded = audit.record(
         table,
         randomness,
         action="skip",
         by=by,
         reason=reason,
         request={"source": run.source, "handler": run.handler},
-        event_ids=(run.event_id,),
+        event=EventName(run.source, run.event_id),
         now=now,
     )
     change = Change(
@@ -48,6 +49,8 @@ def skip(
     try:
         transition(table, key_of_run(run), change, when=as_seen(run))
     except ConditionFailed:
+        recorded.conclude({"changed": 1})
         return False
+    recorded.conclude({"skipped": 1})
     run_ended(table, run, now=now)
     return True

@@ -12,7 +12,7 @@ from webhook_inbox.handlers.completions.results import Ending
 from webhook_inbox.handlers.completions.tokens import WaitAddress
 from webhook_inbox.handlers.effects.journal import EffectState, decode
 from webhook_inbox.testing.errors import KitError, hidden, unknown
-from webhook_inbox.testing.runtime import InMemoryRuntime
+from webhook_inbox.testing.runtime import TESTER, InMemoryRuntime
 
 __tracebackhide__ = hidden
 
@@ -129,17 +129,17 @@ class HandlerRun:
     def approve(self, reason: str = "approved in a test") -> Self:
         """Approves the held run, which then continues."""
         hold, approve = self._hold(), self._runtime.approvals.approve
-        return self._operate(lambda: approve(hold, by="tester", reason=reason))
+        return self._operate(lambda: approve(hold, by=TESTER, reason=reason))
 
     def deny(self, reason: str = "denied in a test") -> Self:
         """Denies the held run, which is skipped."""
         hold, deny = self._hold(), self._runtime.approvals.deny
-        return self._operate(lambda: deny(hold, by="tester", reason=reason))
+        return self._operate(lambda: deny(hold, by=TESTER, reason=reason))
 
     def happened(self, result: Any = None, *, reason: str = "seen in a test") -> Self:
         """Commits the effect in doubt with this result; the run then continues."""
         hold, happened = self._hold(), self._runtime.approvals.happened
-        return self._operate(lambda: happened(hold, result, by="tester", reason=reason))
+        return self._operate(lambda: happened(hold, result, by=TESTER, reason=reason))
 
     def complete(self, name: str, result: Any = None) -> Self:
         """Completes the job of `ctx.wait_for` with this result."""

@@ -32,6 +32,7 @@ from webhook_inbox.handlers.completions.tokens import WaitAddress
 from webhook_inbox.handlers.context import Context
 from webhook_inbox.ingest.ingest import Ingest
 from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
+from webhook_inbox.ledger.audit import Actor, Proof
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.processor.processor import Processor
 from webhook_inbox.queue.lanes import Lanes
@@ -56,6 +57,8 @@ ENDED: Final = frozenset({Status.DONE, Status.SKIPPED, Status.DEAD_LETTER, Statu
 STORED: Final = frozenset({IngestOutcome.ACCEPTED, IngestOutcome.HELD, IngestOutcome.DUPLICATE})
 # More steps in time than any handler needs, unless it waits for ever.
 JUMPS: Final = 2000
+# Who decides and completes in a test.
+TESTER: Final = Actor("tester", Proof.LOCAL)
 
 
 class InMemoryRuntime:
@@ -165,7 +168,7 @@ class InMemoryRuntime:
 
         def complete() -> None:
             receipt = self._completions.by_name(
-                place, ending, by="tester", randomness=self._randomness
+                place, ending, by=TESTER, randomness=self._randomness
             )
             if receipt.outcome is not CompletionOutcome.RECORDED:
                 raise KitError(f"no run waits for it: {receipt.outcome}: {receipt.detail}")

@@ -160,15 +160,22 @@ def _split(inbox: RightsInbox) -> Facts:
 
 
 def of_replay(inbox: RightsInbox) -> Facts:
-    """A search and a list of events, an audit row, and both kinds of dead letters."""
+    """Searches of each kind, a list of events, an audit row, and both kinds of dead letters."""
     lost, named = fresh(), fresh()
     for event_id in (lost, named):
-        _serve(inbox, "default", event_id, "refuse", key=fresh(), number=1)
+        _serve(inbox, "default", event_id, "refuse", key=fresh(), number=1, noise=LARGE)
     _fill_dlq(inbox)
     select = {"source": "lab", "rate_per_second": 500}
+    search = {**select, "error_contains": lost, "dry_run": True}
+    window = {"received_after": (datetime.now(UTC) - timedelta(hours=1)).isoformat()}
+    statuses = {"status": ["dead_letter", "done"], **window}
+    by_time = inbox.call_function("replay", {**search, **statuses})
+    by_body = inbox.call_function("replay", {**search, "where": "noise"})
     found = inbox.call_function("replay", {**select, "error_contains": lost})
     facts: Facts = {
         "search": _counted(found),
+        "by time": _counted(by_time),
+        "by body": _counted(by_body),
         "foreign letter": _letter_is_visible(inbox),
         "named": _counted(inbox.call_function("replay", {**select, "event_ids": [named]})),
     }

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from tests.unit.support.holding import (
     hold_next,
     shared_effect,
 )
+from tests.unit.support.people import person
 from tests.unit.support.world import World, handler, with_handlers
 from webhook_inbox import Deferred, Permanent, Transient
 from webhook_inbox.adapters.memory import Fault
@@ -26,12 +28,13 @@ from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.handlers.approvals import ApprovalOutcome, ApprovalRequest, holds
 from webhook_inbox.handlers.effects.journal import Unstorable, decode
 from webhook_inbox.handlers.effects.manual_commit import NoDoubt
+from webhook_inbox.ledger.audit import AuditEntry
 from webhook_inbox.ledger.schema import run_key
 from webhook_inbox.queue.outcomes import RunOutcome
 from webhook_inbox.reconciler.report import Action
 
 BOTH = pytest.mark.parametrize("fault", list(Fault))
-WHO = {"by": "kim", "reason": "looked at it"}
+WHO: dict[str, Any] = {"by": person("kim"), "reason": "looked at it"}
 
 
 # -- finding them
@@ -237,7 +240,7 @@ def test_an_event_that_has_expired_can_still_be_denied(world: World) -> None:
 
 
 def test_a_denial_with_a_very_long_reason_is_cut(world: World) -> None:
-    deciding(world).deny(hold(world), by="kim", reason="x" * 5000)
+    deciding(world).deny(hold(world), by=person("kim"), reason="x" * 5000)
     assert len(world.run().last_error.encode()) == 1024
 
 
@@ -374,7 +377,7 @@ class Race:
 
 def test_of_two_decisions_the_first_one_stands(world: World) -> None:
     asked = hold(world)
-    deciding(world).deny(asked, by="ada", reason="no")
+    deciding(world).deny(asked, by=person("ada"), reason="no")
     decision = deciding(world).approve(asked, **WHO)
     assert decision.outcome is ApprovalOutcome.MOVED_ON
     assert decision.run == world.run()
@@ -384,7 +387,7 @@ def test_of_two_decisions_the_first_one_stands(world: World) -> None:
 
 def test_a_denial_after_an_approval_is_too_late(world: World) -> None:
     asked = hold(world)
-    deciding(world).approve(asked, by="ada", reason="yes")
+    deciding(world).approve(asked, by=person("ada"), reason="yes")
     decision = deciding(world).deny(asked, **WHO)
     assert decision.outcome is ApprovalOutcome.MOVED_ON
     assert world.work() == [RunOutcome.DONE]
@@ -486,7 +489,7 @@ def test_an_earlier_try_of_the_same_call_is_recognised(world: World, decide: str
     world.table.update = twice  # type: ignore[method-assign,assignment]
     decision = getattr(deciding(world), decide)(asked, **WHO)
     assert decision.outcome in {ApprovalOutcome.APPROVED, ApprovalOutcome.DENIED}
-    assert len(seen) == 1
+    assert [row["sk"] for row in seen if row["sk"].startswith("run#")] == ["run#acme.fulfil"]
 
 
 @BOTH
@@ -514,7 +517,16 @@ def test_every_decision_leaves_an_audit_row(world: World, action: str, status: s
         "subject": SUBJECT,
         "fingerprint": FINGERPRINT,
     }
+    assert row["counts"] == {"approved" if action == "approve" else "denied": 1}
     assert world.run().status == status
+
+
+@pytest.mark.parametrize("action", ["approve", "deny"])
+def test_a_decision_is_in_the_events_history_at_once(world: World, action: str) -> None:
+    getattr(deciding(world), action)(hold(world), **WHO)
+    [entry] = map(AuditEntry.of, world.overview().actions)
+    assert (entry.action, entry.actor, entry.reason) == (action, WHO["by"], WHO["reason"])
+    assert entry.at == world.now
 
 
 @pytest.mark.parametrize("action", ["approve", "deny", "happened"])

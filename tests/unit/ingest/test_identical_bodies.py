@@ -2,10 +2,12 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from tests.unit.support.holding import deciding
+from tests.unit.support.people import person
 from tests.unit.support.world import GITHUB, World, handler, with_source
 from webhook_inbox import providers
 from webhook_inbox.adapters.memory import Fault
@@ -141,7 +143,7 @@ def test_an_event_without_runs_has_nothing_to_hold(world: World) -> None:
 
 def test_an_approval_runs_it(world: World) -> None:
     asked = twice(world)
-    decided = deciding(world).approve(asked, by="kim", reason="removed twice")
+    decided = deciding(world).approve(asked, by=person("kim"), reason="removed twice")
     assert decided.outcome is ApprovalOutcome.APPROVED
     world.run_until_quiet()
     assert world.run("second", NOTE, "github").status is Status.DONE
@@ -150,7 +152,7 @@ def test_an_approval_runs_it(world: World) -> None:
 
 def test_a_denial_ends_it(world: World) -> None:
     asked = twice(world)
-    deciding(world).deny(asked, by="kim", reason="a captured body")
+    deciding(world).deny(asked, by=person("kim"), reason="a captured body")
     world.run_until_quiet()
     assert world.run("second", NOTE, "github").status is Status.SKIPPED
     assert send(world, "second").outcome is IngestOutcome.DUPLICATE
@@ -161,7 +163,7 @@ def test_a_denial_ends_it(world: World) -> None:
 @pytest.mark.parametrize("verb", ["approve", "deny"])
 def test_a_duplicate_during_a_decision_changes_nothing(world: World, verb: str) -> None:
     asked = twice(world)
-    getattr(deciding(world), verb)(asked, by="kim", reason="looked at it")
+    getattr(deciding(world), verb)(asked, by=person("kim"), reason="looked at it")
     before = row(world)
     assert send(world, "second").outcome is IngestOutcome.DUPLICATE
     assert row(world) == before
@@ -279,7 +281,7 @@ def test_a_held_copy_does_not_block_its_ordering_key() -> None:
     send(world, "third", b'{"action": "added", "customer": "cus_1"}')
     world.run_until_quiet()
     assert [event_id for _, event_id, _ in world.handled] == ["first", "third"]
-    deciding(world).approve(asked, by="kim", reason="removed twice")
+    deciding(world).approve(asked, by=person("kim"), reason="removed twice")
     world.run_until_quiet()
     assert [event_id for _, event_id, _ in world.handled] == ["first", "third", "second"]
     assert world.run("second", NOTE, "github").ordering_key == "cus_1"
@@ -317,7 +319,8 @@ def test_a_released_delivery_with_a_known_body_is_held(world: World) -> None:
         manifest=world.manifest, table=world.table, lanes=world.lanes, blobs=world.blobs
     )
     (kept,) = find(world.table, "github", RejectedFilter(), now=world.now)
-    assert judge.release(kept, receiver, by="kim", now=world.now).verdict is IngestOutcome.HELD
+    told: Any = {"by": person("kim"), "randomness": world.randomness, "now": world.now}
+    assert judge.release(kept, receiver, **told).verdict is IngestOutcome.HELD
     world.run_until_quiet()
     assert [event_id for _, event_id, _ in world.handled] == ["first"]
     assert request(world).identical_to == "first"

@@ -12,6 +12,7 @@ import pytest
 from tests.unit.providers import tokens
 from tests.unit.providers.cases import NAMES, Case, example, recorded, signed, vectors_of
 from tests.unit.providers.deliveries import NOW, provider_of
+from tests.unit.support.people import person
 from tests.unit.support.world import World, with_source
 from webhook_inbox import providers
 from webhook_inbox.domain.errors import Unavailable
@@ -92,7 +93,8 @@ class Site:
             blobs=self.world.blobs,
         )
         found = find(self.world.table, "it", RejectedFilter(), now=NOW)
-        return [judge.release(one, receiver, by="me", now=NOW) for one in list(found)]
+        told: Any = {"by": person("me"), "randomness": self.world.randomness, "now": NOW}
+        return [judge.release(one, receiver, **told) for one in list(found)]
 
 
 # -- secrets in rows

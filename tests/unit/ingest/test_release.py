@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from tests.unit.providers.cases import NAMES, Case, example, signed
+from tests.unit.support.people import person
 from tests.unit.support.world import World, with_source
 from webhook_inbox import providers
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
@@ -76,7 +78,9 @@ class Stage:
         return one
 
     def release(self) -> ReleaseVerdict | IngestOutcome:
-        done = self.judge.release(self.kept, self.acceptance, by="me", now=self.world.now)
+        world = self.world
+        told: Any = {"by": person("me"), "randomness": world.randomness, "now": world.now}
+        done = self.judge.release(self.kept, self.acceptance, **told)
         return done.verdict
 
 

@@ -4,11 +4,13 @@ from datetime import timedelta
 
 import pytest
 
+from tests.unit.support.people import person
 from tests.unit.support.world import World
 from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.domain.conditions import Condition
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.ports import Change, Item, Key
+from webhook_inbox.ledger.audit import Actor
 from webhook_inbox.ledger.pauses import (
     CACHE_TTL,
     HandlerPauses,
@@ -24,9 +26,9 @@ NAME = "acme.fulfil"
 
 
 def wish(
-    world: World, name: str = NAME, *, by: str = "kim", reason: str = "the CRM moves"
+    world: World, name: str = NAME, *, by: Actor | None = None, reason: str = "the CRM moves"
 ) -> PauseRequest:
-    return PauseRequest(name, by, reason, world.now)
+    return PauseRequest(name, by or person("kim"), reason, world.now)
 
 
 # -- what people say
@@ -48,7 +50,7 @@ def test_a_resumed_handler_is_known_with_who_resumed_it_and_when(world: World) -
     paused_at = world.now
     pause(world.table, world.randomness, wish(world))
     world.clock.advance(minutes=5)
-    assert resume(world.table, world.randomness, wish(world, by="ada", reason="moved"))
+    assert resume(world.table, world.randomness, wish(world, by=person("ada"), reason="moved"))
     control = controls(world.table)[NAME]
     assert not control.paused
     assert (control.by, control.reason) == ("ada", "moved")
@@ -58,7 +60,7 @@ def test_a_resumed_handler_is_known_with_who_resumed_it_and_when(world: World) -
 def test_a_second_pause_meets_the_first_one(world: World) -> None:
     pause(world.table, world.randomness, wish(world))
     world.clock.advance(minutes=5)
-    before = pause(world.table, world.randomness, wish(world, by="ada", reason="another"))
+    before = pause(world.table, world.randomness, wish(world, by=person("ada"), reason="another"))
     assert before is not None
     assert (before.by, before.reason) == ("kim", "the CRM moves")
     assert controls(world.table)[NAME] == before
@@ -79,8 +81,8 @@ def test_what_is_not_paused_cannot_be_resumed(world: World) -> None:
 
 def test_of_two_who_resume_one_has_done_it(world: World) -> None:
     pause(world.table, world.randomness, wish(world))
-    assert resume(world.table, world.randomness, wish(world, by="ada"))
-    assert not resume(world.table, world.randomness, wish(world, by="kim"))
+    assert resume(world.table, world.randomness, wish(world, by=person("ada")))
+    assert not resume(world.table, world.randomness, wish(world, by=person("kim")))
     assert controls(world.table)[NAME].by == "ada"
 
 
@@ -106,6 +108,7 @@ def test_either_leaves_an_audit_row(world: World, act: object) -> None:
     assert row["action"] == act.__name__
     assert (row["by"], row["reason"]) == ("kim", "the CRM moves")
     assert row["request"] == {"handler": NAME}
+    assert row["counts"] == {"paused" if act is pause else "unchanged": 1}
 
 
 def test_without_its_audit_row_nothing_is_paused(world: World) -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.unit.support.people import person
 from tests.unit.support.serial import BILL, LANE, SerialWorld, blocking, serial
 from tests.unit.support.world import VISIBILITY, handler, with_handlers
 from webhook_inbox.domain.errors import Permanent, Transient
@@ -121,7 +122,7 @@ def test_a_reader_reads_the_first_rows_of_a_line_only(stopped: SerialWorld) -> N
 def test_a_run_that_an_operator_skips_lets_its_ordering_key_go_on(stopped: SerialWorld) -> None:
     run = stopped.bill("a1")
     assert skip(
-        stopped.table, stopped.randomness, run, by="kim", reason="obsolete", now=stopped.now
+        stopped.table, stopped.randomness, run, by=person("kim"), reason="obsolete", now=stopped.now
     )
 
     stopped.wait(60)

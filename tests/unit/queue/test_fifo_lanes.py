@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from tests.unit.support.holding import deciding
+from tests.unit.support.people import person
 from tests.unit.support.serial import BILL, LANE, SerialWorld, serial
 from tests.unit.support.world import VISIBILITY, handler, with_handlers
 from webhook_inbox.domain.errors import Deferred, Held, Permanent, Skipped, Transient
@@ -348,7 +349,9 @@ def test_a_held_run_that_is_denied_lets_the_next_begin(world: SerialWorld) -> No
     world.accept_all("a1", "a2")
     world.outcomes()
     hold = ApprovalRequest(world.bill("a1"))
-    assert deciding(world).deny(hold, by="kim", reason="no").outcome is ApprovalOutcome.DENIED
+    assert (
+        deciding(world).deny(hold, by=person("kim"), reason="no").outcome is ApprovalOutcome.DENIED
+    )
 
     world.wait(120)
 
@@ -356,7 +359,8 @@ def test_a_held_run_that_is_denied_lets_the_next_begin(world: SerialWorld) -> No
 
 
 def test_a_paused_handler_keeps_every_run_in_its_place(world: SerialWorld) -> None:
-    pauses.pause(world.table, world.randomness, PauseRequest(BILL, "ann", "a freeze", world.now))
+    request = PauseRequest(BILL, person("ann"), "a freeze", world.now)
+    pauses.pause(world.table, world.randomness, request)
     world.accept_all("a1", "a2", "a3")
     world.wait(3 * 3600)
     assert world.order() == []
@@ -364,7 +368,8 @@ def test_a_paused_handler_keeps_every_run_in_its_place(world: SerialWorld) -> No
     assert (run.status, run.waits_for, run.parked) == (Status.DEFERRED, RESUMPTION, True)
     assert (len(world.queues[LANE]), world.line()) == (0, ["a1", "a2", "a3"])
 
-    pauses.resume(world.table, world.randomness, PauseRequest(BILL, "ann", "over", world.now))
+    request = PauseRequest(BILL, person("ann"), "over", world.now)
+    pauses.resume(world.table, world.randomness, request)
     world.reconcile()
     world.wait(60)
 
@@ -374,10 +379,12 @@ def test_a_paused_handler_keeps_every_run_in_its_place(world: SerialWorld) -> No
 
 def test_the_time_of_a_pause_does_not_count_towards_a_runs_maximum_age() -> None:
     world = SerialWorld(serial(max_age=3600))
-    pauses.pause(world.table, world.randomness, PauseRequest(BILL, "ann", "a freeze", world.now))
+    request = PauseRequest(BILL, person("ann"), "a freeze", world.now)
+    pauses.pause(world.table, world.randomness, request)
     world.accept("a1")
     world.wait(3 * 3600)
-    pauses.resume(world.table, world.randomness, PauseRequest(BILL, "ann", "over", world.now))
+    request = PauseRequest(BILL, person("ann"), "over", world.now)
+    pauses.resume(world.table, world.randomness, request)
     world.script(BILL, Deferred(world.now + timedelta(minutes=40), "the circuit is open"))
     world.reconcile()
 

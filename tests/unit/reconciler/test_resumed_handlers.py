@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from tests.unit.support.people import person
 from tests.unit.support.world import World, handler, with_handlers
 from webhook_inbox.domain.errors import Deferred, Transient
 from webhook_inbox.domain.model import Status
@@ -18,7 +19,7 @@ NAME = "acme.fulfil"
 
 def say(world: World, *, paused: bool, name: str = NAME) -> None:
     """Pauses or resumes a handler, and lets the workers hear of it."""
-    wish = PauseRequest(name, "kim", "the CRM moves", world.now)
+    wish = PauseRequest(name, person("kim"), "the CRM moves", world.now)
     if paused:
         pause(world.table, world.randomness, wish)
     else:
@@ -157,7 +158,7 @@ def test_it_goes_on_with_the_reconcilers_next_pass(paused: World) -> None:
 def test_a_run_parked_after_the_resumption_goes_on_as_well(paused: World) -> None:
     """A worker goes for five seconds by what it has heard."""
     paused.deliver("evt-2")
-    resume(paused.table, paused.randomness, PauseRequest(NAME, "kim", "moved", paused.now))
+    resume(paused.table, paused.randomness, PauseRequest(NAME, person("kim"), "moved", paused.now))
     paused.work()
     assert paused.run("evt-2").waits_for == RESUMPTION
     paused.clock.advance(minutes=1)

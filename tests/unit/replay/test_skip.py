@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.unit.support.people import person
 from tests.unit.support.serial import BILL, SerialWorld, blocking
 from tests.unit.support.world import World
 from webhook_inbox.adapters.memory import Fault
@@ -11,7 +12,9 @@ from webhook_inbox.replay.skip import skip
 
 
 def skipped(world: World, run: Run) -> bool:
-    return skip(world.table, world.randomness, run, by="kim", reason="obsolete", now=world.now)
+    return skip(
+        world.table, world.randomness, run, by=person("kim"), reason="obsolete", now=world.now
+    )
 
 
 def test_a_dead_run_is_finished_says_why_and_is_listed_no_more(world: World) -> None:
@@ -34,6 +37,9 @@ def test_it_is_audited(world: World) -> None:
         "obsolete",
         ["evt-1"],
     )
+    assert entry["counts"] == {"skipped": 1}
+    [shown] = world.overview().actions
+    assert (shown["action"], shown["by"], shown["reason"]) == ("skip", "kim", "obsolete")
 
 
 def test_its_message_in_the_dlq_leads_to_nothing_any_more(world: World) -> None:

@@ -20,6 +20,7 @@ from unittest.mock import patch
 import httpx
 
 from tests.unit.support.holding import deciding
+from tests.unit.support.people import person
 from tests.unit.support.world import ACME, GITHUB, World, handler
 from webhook_inbox.destinations.client.factory import HttpClients
 from webhook_inbox.domain.errors import Permanent, Skipped, Transient
@@ -212,7 +213,7 @@ class Scenario:
     def _operate(self) -> None:
         """A paused handler and enrolments."""
         world, until = self.world, self.world.now + timedelta(minutes=15)
-        request = PauseRequest("acme.export", "ops", "the target is down", world.now)
+        request = PauseRequest("acme.export", person("ops"), "the target is down", world.now)
         assert pause(world.table, world.randomness, request) is None
         accept(world, "export-1", "export")
         world.work()
@@ -245,11 +246,12 @@ class Scenario:
                 event_ids=[event_id], handler=handler_name, reason="fixed", requested_by="ops"
             )
         approved = ApprovalRequest(world.run("evt-approved"))
-        deciding(world).approve(approved, by="ops", reason="checked")
+        deciding(world).approve(approved, by=person("ops"), reason="checked")
         accept(world, "evt-fresh")
         accept(world, "ship-fresh", "ship", customer="cus_9")
         accept(world, "ship-keyless", "ship")
         Traces(world.table, world.clock).begin("smoke-1")
+        world.replay(status=["dead_letter"], dry_run=True, fix=True, requested_by="ops")
 
     # -- what handlers do
 

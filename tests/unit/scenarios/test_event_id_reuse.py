@@ -1,5 +1,6 @@
 """An event id that comes again after its event has expired: a new event, which meets an old run."""
 
+from tests.unit.support.people import person
 from tests.unit.support.world import World
 from webhook_inbox.adapters.memory import Faults
 from webhook_inbox.domain.errors import Permanent
@@ -75,9 +76,8 @@ def test_the_new_attempt_waits_while_its_handler_is_paused(world: World) -> None
     world.run_until_quiet()
     world.clock.advance(days=36)
     world.behaviours.clear()
-    pauses.pause(
-        world.table, world.randomness, PauseRequest("acme.fulfil", "ann", "a freeze", world.now)
-    )
+    request = PauseRequest("acme.fulfil", person("ann"), "a freeze", world.now)
+    pauses.pause(world.table, world.randomness, request)
 
     world.deliver()
 

@@ -29,6 +29,7 @@ from tests.unit.scenarios.stored_format import (
     read,
 )
 from tests.unit.support.holding import deciding
+from tests.unit.support.people import person
 from tests.unit.support.world import World
 from webhook_inbox.domain.errors import Rejected
 from webhook_inbox.domain.model import EventStatus, Run, Status
@@ -298,7 +299,7 @@ def test_a_copy_is_still_held_and_still_the_copy_of_its_first_event(world: World
     assert world.deliver("gh-copy", source="github").outcome is IngestOutcome.DUPLICATE
     (held,) = (hold for hold in holds(world.ledger) if hold.run.event_id == "gh-copy")
     assert held.subject == schema.IDENTICAL_BODY
-    deciding(world).approve(held, by="ops", reason="a second event")
+    deciding(world).approve(held, by=person("ops"), reason="a second event")
     world.work()
     assert world.run("gh-copy", "github.announce", "github").status is Status.DONE
 
@@ -361,7 +362,7 @@ def test_a_held_run_is_approved(world: World) -> None:
     world.behaviours[FULFIL] = lambda _, ctx: ctx.effect(
         request.effect, lambda key: RESULT, approve=True
     )
-    deciding(world).approve(request, by="ops", reason="checked")
+    deciding(world).approve(request, by=person("ops"), reason="checked")
     world.work()
     assert world.run("evt-held").status is Status.DONE
 
@@ -438,6 +439,13 @@ def test_operator_actions_are_listed(world: World) -> None:
     assert sorted(actions) == ["approve", "pause", "replay", "replay", "replay"]
 
 
+def test_a_selection_is_replayed(world: World) -> None:
+    [head] = [row for row in world.rows("selection#") if row["sk"] == "head"]
+    report = world.replay(selection=head["pk"].removeprefix("selection#"))
+    assert report.counts == {"replayed": len(report.sample)}
+    assert {entry["status"] for entry in report.sample} == {"dead_letter"}
+
+
 # -- messages
 
 
@@ -462,10 +470,10 @@ def test_a_message_is_processed(world: World, kind: str) -> None:
 
 def test_operators_bring_everything_to_its_end(world: World) -> None:
     send(world, *MESSAGES)
-    request = pauses.PauseRequest("acme.export", "ops", "it is back", world.now)
+    request = pauses.PauseRequest("acme.export", person("ops"), "it is back", world.now)
     assert pauses.resume(world.table, world.randomness, request)
     for held in list(holds(world.ledger)):
-        deciding(world).approve(ApprovalRequest(held.run), by="ops", reason="checked")
+        deciding(world).approve(ApprovalRequest(held.run), by=person("ops"), reason="checked")
     accept(world, "count-2", "count", customer="cus_1", number=2)
     for event_id, handler in (("evt-dead", FULFIL), ("bill-dead", BILL)):
         world.replay(event_ids=[event_id], handler=handler)

@@ -51,8 +51,9 @@ from webhook_inbox.queue.outcomes import RunOutcome, RunResult, Worker
 from webhook_inbox.reconciler.received import FIRST_LOOK, SECOND_LOOK, SECOND_STEP
 from webhook_inbox.reconciler.reconciler import Reconciler
 from webhook_inbox.reconciler.report import ReconcilerReport
-from webhook_inbox.replay.replay import Replay, ReplayReport
-from webhook_inbox.replay.request import ReplayRequest
+from webhook_inbox.replay.replay import Replay
+from webhook_inbox.replay.report import ReplayReport
+from webhook_inbox.replay.request import FILTERS, ReplayRequest
 
 SECRET: Final = "a-secret-of-the-provider"
 VISIBILITY: Final = 360
@@ -458,7 +459,11 @@ class World:
     # -- operators
 
     def replay(self, *, seconds: float = 300, **payload: Any) -> ReplayReport:
-        """Invokes replay."""
+        """Invokes replay: of every dead run without a filter, and with a reason if forced."""
+        if not {*FILTERS, "selection"} & payload.keys():
+            payload["status"] = ["dead_letter"]
+        if payload.get("force") is True:
+            payload.setdefault("reason", "agreed")
         request = ReplayRequest.read(payload)
         return self.replayer.run(request, deadline=self.now + timedelta(seconds=seconds))
 

@@ -54,6 +54,7 @@ EFFECTS = {
 ARGUMENTS: dict[str, tuple[str, ...]] = {
     "alarms list": (),
     "alarms test": (),
+    "audit": (),
     "complete": ("evt-1", "--result", "1"),
     "completion": ("bash",),
     "conformance": ("body.json",),

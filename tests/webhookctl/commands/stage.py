@@ -38,6 +38,9 @@ from webhookctl.target import NoStack, Selection, Target
 STACK = "WebhookInbox-test"
 STACK_ID = f"arn:aws:cloudformation:eu-central-1:123456789012:stack/{STACK}/1"
 DEAD_URL = "https://sqs.us-east-1.amazonaws.com/123456789012/absent"
+# moto's caller, alone and with `--by kim`.
+CALLER = "arn:aws:sts::123456789012:user/moto"
+KIM = f"{CALLER} for kim"
 PREFIX = "webhook-inbox/WebhookInbox-test/"
 MANIFEST = Manifest(
     stage="test",

@@ -145,5 +145,5 @@ def test_inspect_tells_the_command_for_this_target_and_json_tells_it_plain(
 
 
 def test_replay_points_at_the_same_target(cli: Cli) -> None:
-    shown = cli("replay", "--local", "--yes")
+    shown = cli("replay", "--local", "--source", "acme", "--yes")
     assert "see `webhookctl --local inbox list --status dead_letter`" in shown.err

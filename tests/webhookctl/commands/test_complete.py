@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.unit.handlers.completions.job_stage import Labour
-from tests.webhookctl.commands.stage import Cli, Inbox
+from tests.webhookctl.commands.stage import CALLER, KIM, Cli, Inbox
 from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.ports import Change
 from webhook_inbox.handlers.completions.tokens import CompletionToken
@@ -50,8 +50,9 @@ def test_a_name_completes_it_as_well_and_is_audited(cli: Cli, labour: Labour) ->
     assert done(labour)
     assert labour.returned == [[1]]
     [entry] = labour.world.table.query(f"audit#{labour.world.now:%Y-%m-%d}")
-    assert (entry["action"], entry["by"], entry["event_ids"]) == ("complete", "kim", ["evt-1"])
-    assert labour.row["ended_by"] == "hand: kim"
+    assert (entry["action"], entry["by"], entry["event_ids"]) == ("complete", CALLER, ["evt-1"])
+    assert (entry["on_behalf_of"], entry["counts"]) == ("kim", {"recorded": 1})
+    assert labour.row["ended_by"] == f"hand: {KIM}"
 
 
 def test_the_event_alone_is_enough_where_one_run_waits(cli: Cli, labour: Labour) -> None:

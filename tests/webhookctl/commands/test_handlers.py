@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from tests.webhookctl.commands.stage import MANIFEST, Cli, Inbox
+from tests.webhookctl.commands.stage import KIM, MANIFEST, Cli, Inbox
 from webhook_inbox.domain.model import Status
 from webhook_inbox.ledger.pauses import RESUMPTION, control_key
 
@@ -58,8 +58,8 @@ def test_what_is_paused_already_says_since_when_by_whom_and_why(cli: Cli, inbox:
     shown = cli("handlers", "pause", "acme.notify", "--reason", "again", "--by", "ada")
     assert shown.code == 1
     assert shown.err == (
-        "webhookctl: acme.notify is already paused since 2026-01-01T00:00:00.000Z by kim: the CRM"
-        " moves; resume it with `webhookctl handlers resume acme.notify`\n"
+        "webhookctl: acme.notify is already paused since 2026-01-01T00:00:00.000Z by"
+        f" {KIM}: the CRM moves; resume it with `webhookctl handlers resume acme.notify`\n"
     )
 
 
@@ -144,7 +144,7 @@ def test_a_paused_one_shows_since_when_by_whom_why_and_what_waits(cli: Cli, inbo
     shown = listed(cli)
     assert shown["paused"]
     assert shown["paused_at"] == "2026-01-01T00:00:00.000Z"
-    assert (shown["paused_by"], shown["reason"]) == ("kim", "the CRM moves")
+    assert (shown["paused_by"], shown["reason"]) == (KIM, "the CRM moves")
     assert shown["waiting"] == 2
 
 
@@ -164,7 +164,7 @@ def test_for_people_it_is_a_table(cli: Cli, inbox: Inbox) -> None:
     ]
     assert re.search(
         r"^acme.fulfil +acme +paid +default +- +1"
-        r" +since 2026-01-01T00:00:00.000Z by kim: the CRM moves$",
+        r" +since 2026-01-01T00:00:00.000Z by " + KIM + r": the CRM moves$",
         shown.out,
         re.M,
     )

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.support.holding import FINGERPRINT, SUBJECT, committed, effect, hold, hold_next
-from tests.webhookctl.commands.stage import Cli, Inbox
+from tests.webhookctl.commands.stage import KIM, Cli, Inbox
 from webhook_inbox.adapters.aws.dynamodb import DynamoTable
 from webhook_inbox.domain.conditions import Condition
 from webhook_inbox.domain.errors import Unavailable
@@ -146,7 +146,7 @@ def test_a_denied_run_is_finished(cli: Cli, inbox: Inbox) -> None:
     shown = cli("hold", "deny", "evt-1", *WHY)
     assert "denied; its run is skipped" in shown.out
     run = inbox.run(handler="acme.notify")
-    assert (run.status, run.last_error) == (Status.SKIPPED, "denied by kim: looked at it")
+    assert (run.status, run.last_error) == (Status.SKIPPED, f"denied by {KIM}: looked at it")
     assert cli("hold", "list").out == ""
 
 
@@ -252,7 +252,7 @@ def test_an_effect_that_happened_is_recorded_with_its_result(cli: Cli, inbox: In
     assert shown.code == 0
     found = row(inbox, key)
     assert (found["status"], decode(found["result"])) == ("committed", {"id": "re_1"})
-    assert found["word"] == {"by": "kim", "reason": "looked at it"}
+    assert found["word"] == {"by": KIM, "reason": "looked at it"}
 
 
 def test_without_a_result_it_is_nothing(cli: Cli, inbox: Inbox) -> None:
@@ -325,10 +325,10 @@ def test_inspect_shows_who_approved_and_why(cli: Cli, inbox: Inbox) -> None:
     cli("hold", "approve", "evt-1", *WHY)
     [run] = cli("inbox", "inspect", "evt-1", "--json").data["runs"]
     assert run["approvals"] == {
-        SUBJECT: {"by": "kim", "reason": "looked at it", "at": "2026-01-01T00:00:00.001Z"}
+        SUBJECT: {"by": KIM, "reason": "looked at it", "at": "2026-01-01T00:00:00.001Z"}
     }
     people = cli("inbox", "inspect", "evt-1").out
-    assert "    2026-01-01T00:00:00.001Z  effect:refund by kim: looked at it" in people
+    assert f"    2026-01-01T00:00:00.001Z  effect:refund by {KIM}: looked at it" in people
 
 
 def test_a_commit_by_hand_shows_whose_word_it_is(cli: Cli, inbox: Inbox) -> None:
@@ -338,8 +338,8 @@ def test_a_commit_by_hand_shows_whose_word_it_is(cli: Cli, inbox: Inbox) -> None
     [run] = cli("inbox", "inspect", "evt-1", "--json").data["runs"]
     [shown] = run["effects"]
     assert (shown["state"], shown["found_by"]) == ("committed", "person")
-    assert (shown["told_by"], shown["reason"]) == ("kim", "looked at it")
-    assert "by kim  because looked at it" in cli("inbox", "inspect", "evt-1").out
+    assert (shown["told_by"], shown["reason"]) == (KIM, "looked at it")
+    assert f"by {KIM}  because looked at it" in cli("inbox", "inspect", "evt-1").out
 
 
 def test_a_result_that_a_worker_recorded_late_is_not_overwritten(cli: Cli, inbox: Inbox) -> None:
@@ -402,8 +402,11 @@ def test_a_filter_decides_all_of_them(
     inbox.work()
     assert statuses(inbox, "second", "third") == [status, status]
     assert inbox.overview("evt-1").status == "held"
-    audited = inbox.table.query(f"audit#{inbox.now:%Y-%m-%d}")
-    assert [row["action"] for row in audited] == [verb, verb]
+    whole, *each = inbox.table.query(f"audit#{inbox.now:%Y-%m-%d}")
+    outcome = "approved" if verb == "approve" else "denied"
+    assert [(row["action"], row["counts"]) for row in each] == [(verb, {outcome: 1})] * 2
+    assert (whole["action"], whole["counts"]) == (verb, {outcome: 2})
+    assert whole["request"]["subject"] == "identical-body"
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def test_lists_and_inspection(cli: Cli, hostile: Inbox) -> None:
 
 def test_replay_and_skip(cli: Cli, hostile: Inbox) -> None:
     for form in ([], ["--json"]):
-        assert harmless(cli, "replay", *form).code == 0
+        assert harmless(cli, "replay", "--source", "acme", *form).code == 0
         assert harmless(cli, "replay", EVENTS[0], "--reason", EVIL, *form).code == 0
     assert harmless(cli, "skip", EVENTS[0], "--handler", "acme.fulfil", *WHY).code == 0
     assert harmless(cli, "skip", EVENTS[0], *WHY).code == 1

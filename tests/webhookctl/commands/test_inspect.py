@@ -63,6 +63,16 @@ def test_a_done_event_as_json_has_exactly_these_fields(cli: Cli, inbox: Inbox) -
                 "effects": [],
             }
         ],
+        "history": [
+            {
+                "at": "2026-01-01T00:00:00.001Z",
+                "handler": "acme.notify",
+                "kind": "attempt",
+                "number": 1,
+                "outcome": "done",
+                "error": None,
+            }
+        ],
     }
 
 
@@ -398,7 +408,7 @@ def test_a_replay_is_shown_with_who_and_why(cli: Cli, inbox: Inbox) -> None:
     inbox.work_once()
     inbox.replay(reason="the CRM is back", requested_by="ada")
     shown = cli("inbox", "inspect", "evt-1").out
-    assert "2026-01-01T00:00:00.001Z  by ada: the CRM is back" in shown
+    assert "    -  0 s ago  replay by ada (unverified): the CRM is back\n" in shown
     assert "status    pending\n" in shown
 
 

@@ -44,6 +44,7 @@ def test_each_line_is_the_object_that_inspect_prints(cli: Cli, inbox: Inbox) -> 
         "fingerprint",
         "next_action",
         "runs",
+        "history",
     ]
 
 
@@ -76,7 +77,7 @@ def test_until_is_exact_although_the_index_rounds_times_up(cli: Cli, inbox: Inbo
 
 @pytest.fixture
 def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("webhookctl.search.PAGE", 1)
+    monkeypatch.setattr("webhook_inbox.ledger.queries.PAGE", 1)
 
 
 def spied(inbox: Inbox) -> list[int]:

@@ -1,14 +1,18 @@
 """`replay`: a dry run unless told otherwise, followed to its end."""
 
 import getpass
+import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from moto import mock_aws
 
-from tests.webhookctl.commands.stage import MANIFEST, Cli, Inbox, answered, failed
+from tests.webhookctl.commands.stage import CALLER, MANIFEST, Cli, Inbox, answered, failed
 from webhook_inbox.domain.errors import Permanent
 from webhook_inbox.domain.model import Status
+
+DEAD = ("replay", "--status", "dead_letter")
 
 
 @pytest.fixture
@@ -36,18 +40,29 @@ def statuses(inbox: Inbox) -> list[Status]:
     return [inbox.run(f"evt-{n}", "acme.notify").status for n in range(3)]
 
 
+def selection_of(cli: Cli) -> str:
+    """Returns the id of the newest selection."""
+    heads = [row for row in cli.inbox.rows("selection#") if row["sk"] == "head"]
+    newest: dict[str, str] = max(heads, key=lambda row: row["created_at"])
+    return newest["pk"].removeprefix("selection#")
+
+
 def test_without_yes_nothing_is_sent(cli: Cli, dead: Inbox) -> None:
-    shown = cli("replay")
+    shown = cli(*DEAD)
     assert shown.code == 0
     assert statuses(dead) == [Status.DEAD_LETTER] * 3
     assert shown.out.startswith("dry run: nothing was sent\n  3 runs found\n")
     assert "  3 would be sent again\n" in shown.out
-    assert shown.err == "Add --yes to send them.\n"
+    id_ = selection_of(cli)
+    assert shown.err == (
+        f"Send these 3 runs with `webhookctl replay --selection {id_} --yes`, or all that match"
+        " when it runs with `webhookctl replay --status dead_letter --yes`.\n"
+    )
     assert [payload["dry_run"] for payload in cli.replay.payloads] == [True]
 
 
 def test_with_yes_the_runs_are_sent_and_finish(cli: Cli, dead: Inbox) -> None:
-    shown = cli("replay", "--yes", "--reason", "orders are back")
+    shown = cli(*DEAD, "--yes", "--reason", "orders are back")
     assert shown.code == 0
     assert statuses(dead) == [Status.PENDING] * 3
     assert "  3 sent again\n" in shown.out
@@ -57,25 +72,20 @@ def test_with_yes_the_runs_are_sent_and_finish(cli: Cli, dead: Inbox) -> None:
 
 
 def test_the_report_as_json_is_the_functions(cli: Cli, dead: Inbox) -> None:
-    shown = cli("replay", "evt-1", "--json")
-    assert shown.data == {
-        "dry_run": True,
-        "matched": 1,
-        "counts": {"would_replay": 1},
-        "sample": [
-            {
-                "source": "acme",
-                "event_id": "evt-1",
-                "handler": "acme.notify",
-                "status": "dead_letter",
-                "last_error": "permanent: 422: no such order",
-                "outcome": "would_replay",
-            }
-        ],
-        "cursor": None,
-        "dlq_removed": 0,
-        "failed": "",
-    }
+    shown = cli("replay", "evt-1", "--json").data
+    assert (shown["dry_run"], shown["matched"], shown["counts"]) == (True, 1, {"would_replay": 1})
+    assert shown["selection"] == selection_of(cli)
+    assert shown["sample"] == [
+        {
+            "source": "acme",
+            "event_id": "evt-1",
+            "handler": "acme.notify",
+            "status": "dead_letter",
+            "last_error": "permanent: 422: no such order",
+            "outcome": "would_replay",
+        }
+    ]
+    assert shown["estimate"]["writes"] == 10
 
 
 def test_a_table_shows_which_runs(cli: Cli, dead: Inbox) -> None:
@@ -91,7 +101,7 @@ def test_a_table_that_is_not_all_says_so(cli: Cli, inbox: Inbox) -> None:
     for number in range(11):
         inbox.deliver(f"evt-{number}", type_="refunded")
     inbox.work()
-    assert cli("replay").out.endswith("Showing 10 of 11.\n")
+    assert cli(*DEAD).out.endswith("Showing 10 of 11.\n")
 
 
 def test_every_filter_reaches_the_function(cli: Cli, dead: Inbox) -> None:
@@ -99,10 +109,17 @@ def test_every_filter_reaches_the_function(cli: Cli, dead: Inbox) -> None:
         *("replay", "--source", "acme", "--type", "refund*", "--handler", "acme.notify"),
         *("--error-contains", "order", "--since", "3h"),
         *("--until", "2026-01-01T01:30:00", "--limit", "2", "--rate", "50"),
-        *("--reason", "why", "--by", "ada"),
+        *("--reason", "why", "--by", "ada", "--status", "dead_letter", "--status", "failed"),
+        *("--error-class", "KeyError", "--tenant", "t1", "--where", "total > `5`"),
     )
     assert cli.replay.payloads == [
         {
+            "status": ["dead_letter", "failed"],
+            "error_class": "KeyError",
+            "tenant": "t1",
+            "where": "total > `5`",
+            "fix": True,
+            "seconds": 20,
             "source": "acme",
             "type": "refund*",
             "handler": "acme.notify",
@@ -112,10 +129,10 @@ def test_every_filter_reaches_the_function(cli: Cli, dead: Inbox) -> None:
             "limit": 2,
             "rate_per_second": 50.0,
             "reason": "why",
-            "requested_by": "ada",
+            "requested_by": CALLER,
+            "on_behalf_of": "ada",
             "force": False,
             "dry_run": True,
-            "cursor": None,
         }
     ]
 
@@ -131,7 +148,7 @@ def test_several_events_may_be_named(cli: Cli, dead: Inbox) -> None:
 
 
 def test_the_cursor_is_followed_to_the_end(cli: Cli, dead: Inbox) -> None:
-    shown = cli("replay", "--rate", "0.2", "--yes")
+    shown = cli(*DEAD, "--rate", "0.2", "--yes")
     replays = [payload for payload in cli.replay.payloads if not payload["dry_run"]]
     assert [payload["limit"] for payload in replays] == [1, 1, 1]
     assert replays[0]["cursor"] is None
@@ -153,16 +170,16 @@ def test_the_runs_of_a_named_event_are_stepped_through_once_each(cli: Cli, inbox
     ]
 
 
-def test_an_invocation_that_ran_out_of_time_is_followed_too(cli: Cli) -> None:
-    report = {"dry_run": True, "matched": 2, "counts": {"replayed": 2}, "sample": [], "cursor": "c"}
-    last = {**report, "matched": 1, "counts": {"replayed": 1}, "cursor": None, "new_field": 1}
+def test_a_search_that_ran_out_of_time_is_continued(cli: Cli) -> None:
+    report = {"dry_run": True, "matched": 2, "counts": {"would_replay": 2}, "cursor": "c"}
+    last = {**report, "matched": 3, "counts": {"would_replay": 3}, "cursor": None, "new_field": 1}
     answers = iter([answered(report), answered(last)])
     cli.replay.invoke = lambda **_: next(answers)  # type: ignore[method-assign]
-    assert cli("replay", "--json").data["counts"] == {"replayed": 3}
+    assert cli(*DEAD, "--json").data["counts"] == {"would_replay": 3}
 
 
 def test_the_limit_holds_over_all_invocations(cli: Cli, dead: Inbox) -> None:
-    shown = cli("replay", "--rate", "0.2", "--limit", "2", "--yes")
+    shown = cli(*DEAD, "--rate", "0.2", "--limit", "2", "--yes")
     assert sum(status is Status.PENDING for status in statuses(dead)) == 2
     assert "More than 2 match: raise --limit." in shown.err
 
@@ -180,17 +197,190 @@ def test_where_nothing_is_sent_nothing_says_replayed(cli: Cli, dead: Inbox) -> N
 
 
 def test_force_repeats_finished_work_that_is_named(cli: Cli, dead: Inbox) -> None:
-    shown = cli("replay", "fine", "--handler", "acme.notify", "--force", "--yes")
+    named = ("replay", "fine", "--handler", "acme.notify", "--force", "--reason", "agreed")
+    shown = cli(*named, "--yes")
     assert shown.code == 0
     assert dead.run("fine", "acme.notify").status is Status.PENDING
 
 
-@pytest.mark.parametrize("more", [[], ["fine"], ["--handler", "acme.notify"]])
-def test_force_without_names_is_a_wrong_call(cli: Cli, more: list[str]) -> None:
-    shown = cli("replay", "--force", *more)
+def test_force_repeats_finished_work_of_a_list_that_was_shown(cli: Cli, dead: Inbox) -> None:
+    shown = cli("replay", "--status", "done", "--since", "4h", "--force", "--reason", "agreed")
+    assert "  1 of them are finished and would be repeated;" in shown.out
+    command = ("--selection", selection_of(cli), "--reason", "agreed", "--force", "--yes")
+    assert f"`webhookctl replay {' '.join(command)}`.\n" in shown.err
+    assert cli("replay", *command).code == 0
+    assert dead.run("fine", "acme.notify").status is Status.PENDING
+
+
+@pytest.mark.parametrize("more", [DEAD[1:], ["fine"], ["--handler", "acme.notify"]])
+def test_force_without_a_list_is_a_wrong_call(cli: Cli, more: list[str]) -> None:
+    shown = cli("replay", "--force", "--yes", "--reason", "agreed", *more)
     assert shown.code == 2
-    assert "--force needs EVENT_ID and --handler" in shown.err
+    assert "--force --yes needs EVENT_ID and --handler, or --selection" in shown.err
     assert cli.replay.payloads == []
+
+
+def test_force_needs_a_reason(cli: Cli) -> None:
+    shown = cli("replay", "fine", "--handler", "acme.notify", "--force", "--yes")
+    assert (shown.code, "--force needs --reason" in shown.err) == (2, True)
+
+
+def test_an_empty_filter_is_refused(cli: Cli, dead: Inbox) -> None:
+    shown = cli("replay", "--yes")
+    assert shown.code == 2
+    assert "give at least one filter: EVENT_ID, --status" in shown.err
+    assert statuses(dead) == [Status.DEAD_LETTER] * 3
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("--selection", "0123456789ab", "--source", "acme"), "leave the filters out"),
+        (("--status", "done"), "--status done needs --since"),
+        ((*DEAD[1:], "--stop-at-failures", "often"), "is not a percentage such as 20%"),
+        ((*DEAD[1:], "--stop-at-failures", "0%"), "is not a percentage such as 20%"),
+    ],
+)
+def test_a_wrong_call_names_the_options(cli: Cli, words: tuple[str, ...], text: str) -> None:
+    shown = cli("replay", *words)
+    assert (shown.code, text in shown.err) == (2, True)
+
+
+# -- selections
+
+
+def test_a_selection_sends_the_runs_that_were_shown_and_no_others(cli: Cli, dead: Inbox) -> None:
+    cli("replay", "evt-0", "evt-1")
+    dead.fails("acme.notify", Permanent("422: no such order"))
+    dead.deliver("later", type_="refunded")
+    dead.work_once()
+    shown = cli("replay", "--selection", selection_of(cli), "--yes")
+    assert (shown.code, "  2 sent again\n" in shown.out) == (0, True)
+    assert statuses(dead) == [Status.PENDING, Status.PENDING, Status.DEAD_LETTER]
+    assert dead.run("later", "acme.notify").status is Status.DEAD_LETTER
+
+
+def test_a_selection_that_is_sent_twice_sends_nothing_twice(cli: Cli, dead: Inbox) -> None:
+    cli(*DEAD)
+    again = ("replay", "--selection", selection_of(cli), "--yes")
+    cli(*again)
+    shown = cli(*again)
+    assert "  3 unchanged: replayed or changed since they were listed\n" in shown.out
+    assert [dead.run(f"evt-{n}", "acme.notify").generation for n in range(3)] == [1, 1, 1]
+
+
+def test_an_unknown_selection_is_an_error_with_a_remedy(cli: Cli, dead: Inbox) -> None:
+    shown = cli("replay", "--selection", "0123456789ab", "--yes")
+    assert shown.code == 1
+    assert "there is no selection 0123456789ab, or it has expired after 7 days" in shown.err
+
+
+def test_a_canary_is_sent_alone_and_its_outcome_shown(
+    cli: Cli, dead: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dead.clock, "sleep", lambda _: dead.work())
+    shown = cli(*DEAD, "--first", "1", "--yes")
+    assert shown.code == 0
+    assert statuses(dead) == [Status.DONE, Status.DEAD_LETTER, Status.DEAD_LETTER]
+    assert "  since then: 1 done\n" in shown.out
+    rest = ("replay", "--selection", selection_of(cli), "--yes")
+    assert shown.err.endswith(f"Continue with the rest: `webhookctl {' '.join(rest)}`.\n")
+    assert cli(*rest).code == 0
+    dead.work()
+    assert statuses(dead) == [Status.DONE] * 3
+    assert [dead.run(f"evt-{n}", "acme.notify").generation for n in range(3)] == [1, 1, 1]
+
+
+def test_a_canary_that_fails_again_is_an_error_that_names_the_run(
+    cli: Cli, dead: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dead.fails("acme.notify", Permanent("422: still no such order"))
+    monkeypatch.setattr(dead.clock, "sleep", lambda _: dead.work())
+    shown = cli(*DEAD, "--first", "1", "--yes")
+    assert shown.code == 1
+    assert "evt-0" in shown.out
+    assert "1 of the first 1 failed again. Correct the cause; `webhookctl replay" in shown.err
+
+
+def test_the_outcome_of_a_canary_is_waited_for_two_minutes(cli: Cli, dead: Inbox) -> None:
+    before = dead.now
+    shown = cli(*DEAD, "--first", "1", "--yes")
+    assert "  since then: 1 pending\n" in shown.out
+    assert 120 <= (dead.now - before).total_seconds() < 130
+
+
+def test_a_replay_stops_when_too_many_runs_fail_again(cli: Cli, inbox: Inbox) -> None:
+    inbox.fails("acme.notify", Permanent("422: no such order"))
+    for number in range(60):
+        inbox.deliver(f"evt-{number}", type_="refunded")
+    inbox.work()
+    invoke = cli.replay.invoke
+
+    def then_work(**parts: Any) -> Any:
+        answer = invoke(**parts)
+        inbox.work()
+        return answer
+
+    cli.replay.invoke = then_work  # type: ignore[method-assign]
+    shown = cli(*DEAD, "--yes", "--rate", "4")
+    assert shown.code == 1
+    assert "  20 sent again\n" in shown.out
+    assert "failure rate 100%: 20 of the latest 20 replayed runs" in shown.err
+    inbox.script("acme.notify")
+    rest = cli("replay", "--selection", selection_of(cli), "--yes", "--rate", "4")
+    assert (rest.code, "  40 sent again\n" in rest.out) == (0, True)
+    assert {inbox.run(f"evt-{n}", "acme.notify").generation for n in range(60)} == {1}
+
+
+def test_an_interrupted_replay_prints_the_command_that_resumes(cli: Cli, dead: Inbox) -> None:
+    invoke = cli.replay.invoke
+
+    def interrupted(**parts: Any) -> Any:
+        if len(cli.replay.payloads) == 2:
+            raise KeyboardInterrupt
+        return invoke(**parts)
+
+    cli.replay.invoke = interrupted  # type: ignore[method-assign]
+    shown = cli(*DEAD, "--yes", "--rate", "0.2")
+    assert shown.code == 130
+    command = f"replay --selection {selection_of(cli)} --rate 0.2 --yes"
+    assert f"Continue with `webhookctl {command}`." in shown.err
+    cli.replay.invoke = invoke  # type: ignore[method-assign]
+    assert "  2 sent again\n" in cli(*command.split()).out
+    assert {dead.run(f"evt-{n}", "acme.notify").generation for n in range(3)} == {1}
+
+
+def test_a_search_that_does_not_end_does_not_hold_the_replay_up(cli: Cli, dead: Inbox) -> None:
+    """What is found so far is sent; then the search continues."""
+    invoke, slow = cli.replay.invoke, []
+
+    def slowly(**parts: Any) -> Any:
+        payload = json.loads(parts["Payload"])
+        if payload.get("fix"):
+            slow.append(payload)
+            dead.clock.advance(seconds=25)
+            stop = {"seconds": 1} if "selection" in payload else {}
+            table = dead.table
+            query, calls = table.get_many, []
+
+            def late(*keys: Any, **more: Any) -> Any:
+                calls.append(keys)
+                dead.clock.advance(seconds=400)
+                return query(*keys, **more)
+
+            table.get_many = late  # type: ignore[method-assign]
+            try:
+                return invoke(**{**parts, "Payload": json.dumps({**payload, **stop}).encode()})
+            finally:
+                table.get_many = query  # type: ignore[method-assign]
+        return invoke(**parts)
+
+    cli.replay.invoke = slowly  # type: ignore[method-assign]
+    shown = cli(*DEAD, "--yes")
+    assert shown.code == 0
+    assert "at least 2 found so far" in shown.err
+    assert statuses(dead) == [Status.PENDING] * 3
+    assert len(slow) > 1
 
 
 def test_an_unknown_event_is_an_error(cli: Cli, dead: Inbox) -> None:
@@ -219,14 +409,14 @@ def test_so_is_an_unknown_handler_that_names_the_deployed_ones(cli: Cli, dead: I
 
 
 def test_nothing_to_replay_is_none(cli: Cli) -> None:
-    shown = cli("replay", "--yes")
+    shown = cli(*DEAD, "--yes")
     assert shown.code == 0
     assert shown.err == "Nothing to replay; see `webhookctl inbox list --status dead_letter`.\n"
 
 
 def test_the_functions_error_is_shown_in_its_words(cli: Cli) -> None:
     cli.replay.answer = failed("dynamodb Query: ThrottlingException")
-    shown = cli("replay", "--yes")
+    shown = cli(*DEAD, "--yes")
     assert (shown.code, shown.out) == (1, "")
     assert shown.err.startswith(
         "webhookctl: the replay function failed: dynamodb Query: ThrottlingException; runs sent"
@@ -235,44 +425,45 @@ def test_the_functions_error_is_shown_in_its_words(cli: Cli) -> None:
 
 def test_a_page_that_failed_is_repeated_from_its_cursor(cli: Cli, dead: Inbox) -> None:
     dead.plan.fail("UpdateItem", times=1)
-    shown = cli("replay", "--yes", "--rate", "15")
+    shown = cli(*DEAD, "--yes", "--rate", "15")
     assert shown.code == 0
     assert "  3 sent again\n" in shown.out
     assert statuses(dead) == [Status.PENDING] * 3
 
 
-def test_a_replay_that_cannot_go_on_prints_its_cursor(cli: Cli, dead: Inbox) -> None:
+def test_a_replay_that_cannot_go_on_prints_the_command_that_resumes(cli: Cli, dead: Inbox) -> None:
     # Two runs of the first page are replayed; after that the ledger takes no update.
     dead.plan.fail("UpdateItem", skip=2, times=5)
-    shown = cli("replay", "--yes", "--limit", "3")
+    shown = cli(*DEAD, "--yes", "--limit", "3")
     assert shown.code == 1
     assert "  2 sent again\n" in shown.out
     assert "the replay stopped: " in shown.err
-    _, _, after = shown.err.partition("--cursor ")
+    command = f"replay --selection {selection_of(cli)} --yes"
+    assert f"`webhookctl {command}` continues with the rest" in shown.err
     dead.plan.heal()
-    rest = cli("replay", "--yes", "--cursor", after.split()[0])
+    rest = cli(*command.split())
     assert (rest.code, "  1 sent again\n" in rest.out) == (0, True)
     assert statuses(dead) == [Status.PENDING] * 3
 
 
 def test_a_function_that_dies_without_a_word_points_at_its_log(cli: Cli) -> None:
     cli.replay.answer = {**answered(None), "FunctionError": "Unhandled"}
-    assert "the replay function failed: see its log" in cli("replay").err
+    assert "the replay function failed: see its log" in cli(*DEAD).err
 
 
 def test_a_faulty_request_is_told_by_the_function(cli: Cli) -> None:
-    shown = cli("replay", "--reason", "x" * 501)
+    shown = cli(*DEAD, "--reason", "x" * 501)
     assert shown.code == 1
     assert "reason: String should have at most 500 characters" in shown.err
 
 
 def test_who_asks_is_the_callers_identity_in_aws(cli: Cli) -> None:
-    cli("replay")
+    cli(*DEAD)
     assert cli.replay.payloads[0]["requested_by"].startswith("arn:aws:sts::123456789012:")
 
 
 def test_who_asks_is_the_user_of_this_machine(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     cli.local = True
     monkeypatch.setattr(getpass, "getuser", lambda: "ada")
-    cli("replay")
+    cli(*DEAD)
     assert cli.replay.payloads[0]["requested_by"] == "ada"

@@ -1,6 +1,6 @@
 """`skip`: closes a dead run that no operator will replay."""
 
-from tests.webhookctl.commands.stage import Cli, Inbox
+from tests.webhookctl.commands.stage import KIM, Cli, Inbox
 from webhook_inbox.domain.errors import Permanent
 from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.ports import Change
@@ -16,7 +16,7 @@ def test_a_dead_run_is_finished(cli: Cli, inbox: Inbox) -> None:
 
     assert (shown.code, shown.out) == (0, "acme.fulfil of evt-1: skipped\n")
     assert inbox.run().status is Status.SKIPPED
-    assert "skipped by kim: obsolete" in inbox.run().last_error
+    assert f"skipped by {KIM}: obsolete" in inbox.run().last_error
 
 
 def test_a_program_is_told_as_well(cli: Cli, inbox: Inbox) -> None:

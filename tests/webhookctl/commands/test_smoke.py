@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from moto import mock_aws
 
+from tests.unit.support.people import person
 from tests.unit.support.world import SECRET
 from tests.webhookctl.commands.stage import MANIFEST, PREFIX, Cli, Inbox, client, failed
 from webhook_inbox.adapters.aws.secrets_manager import SecretsManagerStore
@@ -148,7 +149,7 @@ def test_without_workers_it_says_so_in_time(cli: Cli, idle: Inbox) -> None:
 
 
 def test_a_paused_handler_is_named(cli: Cli, working: Inbox) -> None:
-    request = pauses.PauseRequest(SMOKE, by="me", reason="a drill", now=working.now)
+    request = pauses.PauseRequest(SMOKE, by=person("me"), reason="a drill", now=working.now)
     pauses.pause(working.table, working.randomness, request)
     detail = ended(cli)["detail"]
     assert "(deferred: handler smoke is paused: a drill" in detail

@@ -86,8 +86,8 @@ def test_no_example_is_of_a_command_that_is_gone() -> None:
 
 def test_every_command_that_records_a_person_takes_the_name() -> None:
     assert {command for command in LEAVES if "--by" in options(command)} == {
-        *("alarms test", "complete", "handlers pause", "handlers resume"),
-        *("hold approve", "hold deny"),
+        *("alarms test", "audit", "complete", "handlers pause", "handlers resume"),
+        *("hold approve", "hold deny", "secrets set", "sources reconcile"),
         *("destinations close", "destinations open", "rejected release", "replay"),
         *("secrets enrol", "secrets revoke", "secrets rotate", "skip", "smoke"),
     }

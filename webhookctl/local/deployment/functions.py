@@ -24,7 +24,7 @@ HARMLESS: Final[Mapping[str, Any]] = {
         "isBase64Encoded": False,
     },
     "processor": {"Records": []},
-    "replay": {"dry_run": True, "limit": 1, "reason": "warm-up"},
+    "replay": {"status": ["dead_letter"], "dry_run": True, "limit": 1, "reason": "warm-up"},
     "reconciler": {},
 }
 

@@ -20,6 +20,7 @@ from webhook_inbox.handlers.completions.results import Ending, TooLarge, Unreada
 from webhook_inbox.handlers.completions.resume import wake_waiting
 from webhook_inbox.handlers.completions.tokens import WaitAddress, is_one_of, place_of
 from webhook_inbox.ledger import audit
+from webhook_inbox.ledger.audit import Actor, EventName
 from webhook_inbox.ledger.schema import run_from, run_key
 from webhook_inbox.queue.lanes import Lanes
 
@@ -76,7 +77,7 @@ class Completions:
             return CompletionReceipt(CompletionOutcome.BROKEN, told)
 
     def by_name(
-        self, place: WaitAddress, ending: Ending, *, by: str, randomness: Randomness
+        self, place: WaitAddress, ending: Ending, *, by: Actor, randomness: Randomness
     ) -> CompletionReceipt:
         """Completes the newest job of a name for an operator.
 
@@ -88,17 +89,19 @@ class Completions:
         if wait is None:
             why = f"{place.handler} has never waited for {place.name}"
             return CompletionReceipt(CompletionOutcome.UNKNOWN, why, place)
-        audit.record(
+        recorded = audit.record(
             self._table,
             randomness,
             action="complete",
             by=by,
             reason=ending.error,
             request={"source": place.source, "handler": place.handler, "effect": place.name},
-            event_ids=(place.event_id,),
+            event=EventName(place.source, place.event_id),
             now=now,
         )
-        return self._take(wait, ending, f"{BY_HAND}: {by}")
+        receipt = self._take(wait, ending, f"{BY_HAND}: {by}")
+        recorded.conclude({receipt.outcome: 1})
+        return receipt
 
     def _by_token(self, token: str, body: bytes) -> CompletionReceipt:
         place, now = place_of(token), self._clock.now()

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.unit.support.holding import deciding
+from tests.unit.support.people import person
 from tests.unit.support.world import World
 from webhook_inbox import Context, Event
 from webhook_inbox.domain.idempotency import versioned
@@ -88,7 +89,7 @@ def test_an_approval_is_asked_for_again(world: World) -> None:
     downstream = charging(world, args={"amount": 42}, approve=True)
     world.deliver()
     world.work()
-    deciding(world).approve(next(holds(world.ledger)), by="kim", reason="agreed")
+    deciding(world).approve(next(holds(world.ledger)), by=person("kim"), reason="agreed")
     world.work()
     assert len(downstream.keys) == 1
 
@@ -96,7 +97,7 @@ def test_an_approval_is_asked_for_again(world: World) -> None:
     world.work()
     assert world.run().status is Status.HELD
     assert len(downstream.keys) == 1
-    deciding(world).approve(next(holds(world.ledger)), by="kim", reason="agreed again")
+    deciding(world).approve(next(holds(world.ledger)), by=person("kim"), reason="agreed again")
     world.work()
     assert world.run().status is Status.DONE
     assert len(downstream.keys) == 2

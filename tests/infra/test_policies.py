@@ -1,0 +1,304 @@
+"""The managed policies, evaluated over the calls that commands make."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from itertools import product
+from typing import Any
+
+import pytest
+from webhook_inbox_cdk.policies import AUDIT_ATTRIBUTES, CONCLUSION, DECISION
+
+from tests.infra.template import Template, named
+from tests.unit.support.holding import deciding, effect, hold
+from tests.unit.support.people import person
+from tests.unit.support.world import World
+from webhook_inbox.domain.ports import Change, Item, Key
+
+# The policies that a role has.
+ROLES = {
+    "reader": ("Reader",),
+    "operator": ("Reader", "Operator"),
+    "approver": ("Reader", "Approver"),
+}
+KINDS = {
+    "${InboxLedgerTable": "table",
+    "${InboxBodiesBucket": "bucket",
+    "${InboxLanedefaultWork": "work",
+    "${InboxLaneslowWork": "work",
+    "${InboxLanedefaultDead": "dead",
+    "${InboxLaneslowDead": "dead",
+    "${InboxReplay": "replay",
+    "${AWS::StackId}": "stack",
+}
+LOG_GROUPS = ("${InboxIngestLogs", "${InboxProcessor", "${InboxReplayLogs", "${InboxReconcilerLogs")
+DOCUMENT = ":secret:webhook-inbox/Inbox/"
+# https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
+POLICY_CHARACTERS = 6144
+
+
+@dataclass(frozen=True)
+class Call:
+    """One AWS call: its action, its resource, and for DynamoDB what IAM sees of the row."""
+
+    action: str
+    on: str
+    key: str = ""
+    attributes: tuple[str, ...] = ()
+
+    @property
+    def context(self) -> dict[str, tuple[str, ...]]:
+        found = {"dynamodb:LeadingKeys": (self.key,) if self.key else ()}
+        return {**found, "dynamodb:Attributes": self.attributes}
+
+
+def _kind(resource: str) -> str:
+    """A statement's resource by a short name."""
+    if resource.startswith(LOG_GROUPS):
+        return "logs"
+    for start, kind in KINDS.items():
+        if resource.startswith(start):
+            rest = resource.partition("}")[2]
+            return kind + (rest if kind in {"table", "bucket"} else "")
+    if DOCUMENT in resource:
+        return "secret/" + resource.partition(DOCUMENT)[2].removesuffix("-??????")
+    return resource.rpartition(":")[2] if "alarm:" in resource or ":sns:" in resource else resource
+
+
+def _holds(condition: Mapping[str, Mapping[str, Any]], call: Call) -> bool:
+    return all(
+        _fits(operator, call.context[name], [values] if isinstance(values, str) else values)
+        for operator, tests in condition.items()
+        for name, values in tests.items()
+    )
+
+
+def _fits(operator: str, found: Iterable[str], patterns: Iterable[str]) -> bool:
+    quantifier, _, test = operator.partition(":")
+    negated = test == "StringNotEquals"
+    match = fnmatchcase if test == "StringLike" else str.__eq__
+    results = [any(match(value, each) for each in patterns) is not negated for value in found]
+    return {"ForAllValues": all, "ForAnyValue": any}[quantifier](results)
+
+
+def statements(template: Template, role: str) -> list[Mapping[str, Any]]:
+    return [
+        statement
+        for name in ROLES[role]
+        for statement in template.one("AWS::IAM::ManagedPolicy", name)["PolicyDocument"][
+            "Statement"
+        ]
+    ]
+
+
+def allowed(template: Template, role: str, call: Call) -> bool:
+    """Whether a role with these policies may make a call; a Deny precedes every Allow."""
+    effects = {
+        statement["Effect"]
+        for statement in statements(template, role)
+        if call.action in _listed(statement["Action"])
+        and any(fnmatchcase(call.on, _kind(named(r))) for r in _listed(statement["Resource"]))
+        and _holds(statement.get("Condition", {}), call)
+    }
+    return effects == {"Allow"}
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+RUN = ("pk", "sk", "status", "generation", "last_at")
+AUDIT = Call("dynamodb:PutItem", "table", "audit#2026-01-01", AUDIT_ATTRIBUTES)
+HISTORY = Call("dynamodb:PutItem", "table", "event#stripe#evt-1", AUDIT_ATTRIBUTES)
+CONCLUDE = Call("dynamodb:UpdateItem", "table", "audit#2026-01-01", ("pk", "counts"))
+AUDITED = (AUDIT, HISTORY, CONCLUDE)
+INVOKE = Call("lambda:InvokeFunction", "replay")
+SEND = Call("sqs:SendMessage", "work")
+READ = (
+    Call("cloudformation:DescribeStacks", "stack"),
+    Call("cloudformation:GetTemplateSummary", "stack"),
+    Call("dynamodb:Query", "table", "event#stripe#evt-1"),
+    Call("dynamodb:GetItem", "table", "control"),
+    Call("dynamodb:BatchGetItem", "table", "event#stripe#evt-1"),
+    Call("dynamodb:Query", "table/index/by_due", "wake#stripe.book#0"),
+    Call("dynamodb:Query", "table/index/by_received", "2026-01-01T00#0"),
+)
+CHANGE_SECRET = (
+    Call("secretsmanager:GetSecretValue", "secret/sources"),
+    Call("secretsmanager:PutSecretValue", "secret/sources"),
+    Call("secretsmanager:CreateSecret", "secret/sources"),
+)
+# The calls of each command besides READ.
+READING = {
+    "inbox list": (),
+    "inbox inspect --body": (Call("s3:GetObject", "bucket/bodies/ab"),),
+    "rejected show --body": (Call("s3:GetObject", "bucket/rejected/ab"),),
+    "audit": (Call("dynamodb:Query", "table", "audit#2026-01-01"),),
+    "doctor": (
+        Call("sqs:GetQueueAttributes", "work"),
+        Call("sqs:GetQueueAttributes", "dead"),
+        Call("cloudwatch:DescribeAlarms", "*"),
+        Call("cloudwatch:GetMetricData", "*"),
+    ),
+    "saved queries": (Call("logs:StartQuery", "logs"), Call("logs:GetQueryResults", "*")),
+}
+OPERATING = {
+    "replay": (*AUDITED, INVOKE),
+    "skip": (
+        *AUDITED,
+        Call("dynamodb:UpdateItem", "table", "event#stripe#evt-1", (*RUN, "last_error", "done_at")),
+        Call("dynamodb:DeleteItem", "table", "ordering_key#stripe.book#c-1"),
+    ),
+    "handlers pause": (
+        *AUDITED,
+        Call("dynamodb:UpdateItem", "table", "control", ("pk", "paused", "by", "reason", "at")),
+    ),
+    "complete": (
+        *AUDITED,
+        Call("dynamodb:UpdateItem", "table", "event#stripe#evt-1", ("pk", "ended_by", "result")),
+        Call("dynamodb:UpdateItem", "table", "event#stripe#evt-1", (*RUN, "waits_for")),
+        SEND,
+    ),
+    "rejected release": (
+        *AUDITED,
+        Call("secretsmanager:GetSecretValue", "secret/sources"),
+        Call("dynamodb:PutItem", "table", "event#stripe#evt-1", ("pk", "body", "held", "runs")),
+        Call("s3:PutObject", "bucket/bodies/ab"),
+        SEND,
+    ),
+    "secrets set": (*AUDITED, *CHANGE_SECRET),
+    "secrets list": (CHANGE_SECRET[0],),
+    "erase": (*AUDITED, Call("s3:DeleteObject", "bucket/bodies/ab")),
+    "dlq": (Call("sqs:ReceiveMessage", "dead"), Call("sqs:ChangeMessageVisibility", "dead")),
+    "smoke": (
+        *CHANGE_SECRET,
+        INVOKE,
+        SEND,
+        Call("sqs:DeleteMessage", "dead"),
+        Call("dynamodb:DeleteItem", "table", "event#smoke#smoke-1-works"),
+        Call("dynamodb:DeleteItem", "table", "smoke"),
+    ),
+    "alarms test": (Call("cloudwatch:SetAlarmState", "Inbox-Alarm"),),
+}
+APPROVING = {
+    "hold approve": (
+        *AUDITED,
+        Call("dynamodb:UpdateItem", "table", "event#stripe#evt-1", DECISION),
+        Call("dynamodb:UpdateItem", "table", "effect#refund#pay-7", ("pk", "status", "result")),
+        SEND,
+    ),
+    "hold deny": (
+        *AUDITED,
+        Call("dynamodb:UpdateItem", "table", "event#stripe#evt-1", (*RUN, "held", "last_error")),
+    ),
+}
+# What nobody with a policy may do.
+NEVER = (
+    Call("dynamodb:DeleteItem", "table", "audit#2026-01-01"),
+    Call("dynamodb:UpdateItem", "table", "audit#2026-01-01", ("pk", "by")),
+    Call("dynamodb:UpdateItem", "table", "audit#2026-01-01", ("pk", "counts", "reason")),
+    Call("dynamodb:DeleteItem", "table", "event#stripe#evt-1"),
+    Call("dynamodb:Scan", "table"),
+    Call("secretsmanager:DeleteSecret", "secret/sources"),
+    Call("secretsmanager:GetSecretValue", "secret/another"),
+    Call("s3:DeleteObject", "bucket/rejected/ab"),
+    Call("sqs:PurgeQueue", "dead"),
+    Call("lambda:UpdateFunctionCode", "replay"),
+)
+
+
+def refused(template: Template, role: str, calls: Iterable[Call]) -> list[Call]:
+    return [call for call in calls if not allowed(template, role, call)]
+
+
+@pytest.mark.parametrize(("role", "command"), list(product(ROLES, READING)))
+def test_every_role_reads(dev: Template, role: str, command: str) -> None:
+    assert refused(dev, role, (*READ, *READING[command])) == []
+
+
+@pytest.mark.parametrize("command", OPERATING)
+def test_an_operator_operates_and_nobody_else(dev: Template, command: str) -> None:
+    assert refused(dev, "operator", OPERATING[command]) == []
+    for other in ("reader", "approver"):
+        assert refused(dev, other, OPERATING[command]), other
+
+
+@pytest.mark.parametrize("command", APPROVING)
+def test_an_approver_decides(dev: Template, command: str) -> None:
+    assert refused(dev, "approver", APPROVING[command]) == []
+    assert refused(dev, "reader", APPROVING[command])
+
+
+@pytest.mark.parametrize("action", ["dynamodb:UpdateItem", "dynamodb:PutItem"])
+def test_an_operator_may_not_approve(dev: Template, action: str) -> None:
+    approval = Call(action, "table", "event#stripe#evt-1", DECISION)
+    assert not allowed(dev, "operator", approval)
+
+
+@pytest.mark.parametrize("call", [INVOKE, *CHANGE_SECRET, Call("s3:PutObject", "bucket/bodies/ab")])
+def test_an_approver_replays_nothing_and_reads_no_secret(dev: Template, call: Call) -> None:
+    assert not allowed(dev, "approver", call)
+
+
+def test_an_approver_puts_rows_of_the_audit_only(dev: Template) -> None:
+    run = Call("dynamodb:PutItem", "table", "event#stripe#evt-1", RUN)
+    guard = Call("dynamodb:PutItem", "table", "guard#stripe#ab", AUDIT_ATTRIBUTES)
+    assert refused(dev, "approver", (run, guard)) == [run, guard]
+
+
+@pytest.mark.parametrize(("role", "call"), list(product(ROLES, NEVER)))
+def test_no_role_removes_traces(dev: Template, role: str, call: Call) -> None:
+    assert not allowed(dev, role, call)
+
+
+@pytest.mark.parametrize("action", ["PutItem", "UpdateItem", "DeleteItem"])
+def test_a_reader_writes_nothing(dev: Template, action: str) -> None:
+    assert not allowed(dev, "reader", Call(f"dynamodb:{action}", "table", "event#stripe#evt-1"))
+
+
+def test_the_policies_have_no_fixed_names_and_their_arns_are_outputs(dev: Template) -> None:
+    policies = dev.all("AWS::IAM::ManagedPolicy")
+    assert not [each for each in policies.values() if "ManagedPolicyName" in each]
+    outputs = [
+        dev.outputs[f"{name}PolicyArn"]["Ref"] for name in ("Reader", "Operator", "Approver")
+    ]
+    assert sorted(outputs) == sorted(policies)
+
+
+def test_the_policies_have_room_for_ten_lanes(dev: Template) -> None:
+    """An ARN of the stack's resources has at most 150 characters; two lanes have six in reader."""
+    for policy in dev.all("AWS::IAM::ManagedPolicy").values():
+        arns = [
+            named(r) for s in policy["PolicyDocument"]["Statement"] for r in _listed(s["Resource"])
+        ]
+        of_a_lane = sum("slow" in arn for arn in arns)
+        text = len(json.dumps(policy["PolicyDocument"], separators=(",", ":")))
+        assert text + 8 * of_a_lane * 150 < POLICY_CHARACTERS
+
+
+@pytest.mark.parametrize("verb", ["approve", "deny", "happened"])
+def test_a_decision_changes_no_other_attributes(verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The approver's policy names the attributes that the code changes."""
+    world, seen = World(), dict[str, set[str]]()
+    asked = hold(world)
+    effect(world, asked.run)
+    update, put = world.table.update, world.table.put
+
+    def updated(key: Key, change: Change, **given: Any) -> Item:
+        names = {*change.set, *change.default, *change.add, *change.remove}
+        seen.setdefault(key.pk.partition("#")[0], set()).update(names)
+        return update(key, change, **given)
+
+    def written(item: Item, **given: Any) -> None:
+        seen.setdefault("put", set()).update(item)
+        put(item, **given)
+
+    monkeypatch.setattr(world.table, "update", updated)
+    monkeypatch.setattr(world.table, "put", written)
+    given = (asked, None) if verb == "happened" else (asked,)
+    getattr(deciding(world), verb)(*given, by=replace(person("kim"), on_behalf_of="a"), reason="r")
+
+    assert seen["event"] <= {*DECISION, "counts"}
+    assert seen["audit"] <= set(CONCLUSION)
+    assert seen["put"] <= set(AUDIT_ATTRIBUTES)

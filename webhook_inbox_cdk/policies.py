@@ -1,0 +1,274 @@
+"""Managed policies for the people and programs that use `webhookctl` with a stack.
+
+    reader     everything that only reads; no secret's value
+    operator   in addition to reader: replay, skip, pause, release, complete, erase, secrets; may
+               not approve, and may not delete or change audit rows
+    approver   in addition to reader: approve and deny held runs, and nothing else
+
+A role has reader and one of the others. IAM sees the key and the names of the attributes of a
+DynamoDB call, and neither its values nor its condition.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from aws_cdk import ArnFormat, Aws, Stack
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+from webhook_inbox_cdk.bucket import HASHED
+from webhook_inbox_cdk.function import EVERYTHING
+from webhook_inbox_cdk.resources import Resources
+from webhook_inbox_cdk.waive import waive, wildcard
+
+from webhook_inbox.domain.secret_document import READERS
+from webhook_inbox.ledger.schema import BY_DUE, BY_RECEIVED
+
+LEADING_KEYS: Final = "dynamodb:LeadingKeys"
+ATTRIBUTES: Final = "dynamodb:Attributes"
+AUDIT_ROWS: Final = "audit#*"
+# The attributes of an audit row, and of the same row in an event's history.
+AUDIT_ATTRIBUTES: Final = (
+    "pk",
+    "sk",
+    "action",
+    "by",
+    "proof",
+    "on_behalf_of",
+    "request_id",
+    "reason",
+    "request",
+    "event_ids",
+    "forced",
+    "expires_at",
+)
+# What `conclude` changes of such a row.
+CONCLUSION: Final = ("pk", "sk", "counts")
+# What a decision about a held run reads and changes of the run and of its effect.
+DECISION: Final = (
+    "pk",
+    "sk",
+    "status",
+    "generation",
+    "attempt_count",
+    "approvals",
+    "held",
+    "resumed_at",
+    "last_at",
+    "done_at",
+    "last_error",
+    "due_bucket",
+    "due_at",
+    "lease_id",
+    "claimed_until",
+    "next_attempt_at",
+    "parked",
+    "resends",
+    "waits_for",
+    "committed_at",
+    "committed_by",
+    "result",
+    "found_by",
+    "word",
+    "error",
+    "failed_at",
+    "busy_until",
+    "unrecorded",
+)
+# The partitions that a decision about a held run changes.
+DECIDED: Final = ("event#*", "effect#*", AUDIT_ROWS)
+# The partitions of which commands delete rows: a smoke test's, and the lines of ordering keys.
+DELETED: Final = ("smoke", "event#smoke#*", "conflict#smoke#*", "ordering_key#*", "selection#*")
+
+NO_ARN: Final = "CloudWatch's metrics and lists of alarms, and queries of logs, have no ARN."
+OWN_NAMES: Final = "CloudFormation begins the names of the stack's resources with the stack's name."
+
+
+class Policies(Construct):
+    """The three policies, without fixed names.
+
+    Attributes:
+        arns: the ARNs by name: reader, operator, approver.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        resources: Resources,
+        replay: str,
+        logs: Sequence[str],
+    ) -> None:
+        """Creates the policies.
+
+        Args:
+            scope: the inbox.
+            construct_id: the id.
+            resources: the stores and queues.
+            replay: the ARN of the replay function.
+            logs: the ARNs of the functions' log groups.
+        """
+        super().__init__(scope, construct_id)
+        self._resources = resources
+        self.arns = {
+            "Reader": self._policy("Reader", "webhook-inbox: read", self._reader(logs)),
+            "Operator": self._policy("Operator", "webhook-inbox: operate", self._operator(replay)),
+            "Approver": self._policy("Approver", "webhook-inbox: approve", self._approver()),
+        }
+
+    def _reader(self, logs: Sequence[str]) -> list[iam.PolicyStatement]:
+        found, bodies = self._resources, self._resources.bodies
+        indexes = [found.ledger.index(name) for name in (BY_DUE, BY_RECEIVED)]
+        return [
+            _allow(
+                "cloudformation:DescribeStacks",
+                "cloudformation:GetTemplateSummary",
+                on=[Aws.STACK_ID],
+            ),
+            _allow("dynamodb:BatchGetItem", "dynamodb:GetItem", on=[found.table]),
+            _allow("dynamodb:Query", on=[found.table, *indexes]),
+            _allow("s3:GetObject", on=[bodies.objects, bodies.rejected_objects]),
+            # Without it S3 answers "access denied" for a missing body.
+            _allow("s3:ListBucket", on=[bodies.bucket.bucket_arn]),
+            _allow("sqs:GetQueueAttributes", on=[*found.work_queues, *found.dead_letter_queues]),
+            _allow("logs:FilterLogEvents", "logs:StartQuery", on=logs),
+            _allow("sns:ListSubscriptionsByTopic", on=[self._own("sns", "", "-*")]),
+            _allow(
+                "cloudwatch:DescribeAlarms",
+                "cloudwatch:GetMetricData",
+                "cloudwatch:GetMetricStatistics",
+                "cloudwatch:ListMetrics",
+                "logs:GetQueryResults",
+                on=[EVERYTHING],
+            ),
+        ]
+
+    def _operator(self, replay: str) -> list[iam.PolicyStatement]:
+        found, bodies, secrets = self._resources, self._resources.bodies, self._resources.secrets
+        return [
+            _allow("lambda:InvokeFunction", on=[replay]),
+            _allow("dynamodb:PutItem", "dynamodb:UpdateItem", on=[found.table]),
+            _allow("dynamodb:DeleteItem", on=[found.table], when=_only_keys(DELETED)),
+            _deny("dynamodb:DeleteItem", on=[found.table], when=_any_key(AUDIT_ROWS)),
+            _deny(
+                "dynamodb:UpdateItem",
+                on=[found.table],
+                when={
+                    **_any_key(AUDIT_ROWS),
+                    "ForAnyValue:StringNotEquals": {ATTRIBUTES: list(CONCLUSION)},
+                },
+            ),
+            _deny(
+                "dynamodb:PutItem",
+                "dynamodb:UpdateItem",
+                on=[found.table],
+                when={"ForAnyValue:StringEquals": {ATTRIBUTES: ["approvals"]}},
+            ),
+            # A release stores bodies, and `erase` deletes one.
+            _allow("s3:DeleteObject", "s3:PutObject", on=[bodies.objects]),
+            _allow("sqs:SendMessage", on=found.work_queues),
+            _allow(
+                "sqs:ChangeMessageVisibility",
+                "sqs:DeleteMessage",
+                "sqs:ReceiveMessage",
+                on=found.dead_letter_queues,
+            ),
+            _allow(
+                "secretsmanager:CreateSecret",
+                "secretsmanager:GetSecretValue",
+                "secretsmanager:PutSecretValue",
+                on=[secrets.arn(reader) for reader in READERS],
+            ),
+            # A release compares the hashes of rejected tokens.
+            *(
+                _allow("secretsmanager:GetSecretValue", on=[arn])
+                for arn in secrets.token_key.values()
+            ),
+            _allow("cloudwatch:SetAlarmState", on=[self._own("cloudwatch", "alarm", "-*")]),
+        ]
+
+    def _approver(self) -> list[iam.PolicyStatement]:
+        table = [self._resources.table]
+        return [
+            _allow(
+                "dynamodb:PutItem",
+                on=table,
+                when={
+                    "ForAllValues:StringLike": {LEADING_KEYS: ["event#*", AUDIT_ROWS]},
+                    "ForAllValues:StringEquals": {ATTRIBUTES: list(AUDIT_ATTRIBUTES)},
+                },
+            ),
+            _allow(
+                "dynamodb:UpdateItem",
+                on=table,
+                when={
+                    **_only_keys(DECIDED),
+                    "ForAllValues:StringEquals": {ATTRIBUTES: [*DECISION, "counts"]},
+                },
+            ),
+            _deny(
+                "dynamodb:UpdateItem",
+                on=table,
+                when={
+                    **_any_key(AUDIT_ROWS),
+                    "ForAnyValue:StringNotEquals": {ATTRIBUTES: list(CONCLUSION)},
+                },
+            ),
+            _allow("sqs:SendMessage", on=self._resources.work_queues),
+        ]
+
+    def _own(self, service: str, kind: str, end: str) -> str:
+        """Returns the ARN pattern of a service's resources of this stack."""
+        stack = Stack.of(self)
+        if not kind:
+            return stack.format_arn(
+                service=service,
+                resource=f"{stack.stack_name}{end}",
+                arn_format=ArnFormat.NO_RESOURCE_NAME,
+            )
+        return stack.format_arn(
+            service=service,
+            resource=kind,
+            resource_name=f"{stack.stack_name}{end}",
+            arn_format=ArnFormat.COLON_RESOURCE_NAME,
+        )
+
+    def _policy(
+        self, name: str, description: str, statements: Sequence[iam.PolicyStatement]
+    ) -> str:
+        policy = iam.ManagedPolicy(self, name, description=description, statements=statements)
+        reasons = {
+            self._resources.bodies.objects: HASHED,
+            self._resources.bodies.rejected_objects: HASHED,
+            self._own("sns", "", "-*"): OWN_NAMES,
+            self._own("cloudwatch", "alarm", "-*"): OWN_NAMES,
+            EVERYTHING: NO_ARN,
+        }
+        granted = {arn for each in statements for arn in each.resources}
+        waive(
+            policy,
+            {wildcard(self, arn): why for arn, why in reasons.items() if arn in granted},
+        )
+        return policy.managed_policy_arn
+
+
+def _allow(
+    *actions: str, on: Sequence[str], when: dict[str, dict[str, list[str]]] | None = None
+) -> iam.PolicyStatement:
+    return iam.PolicyStatement(actions=list(actions), resources=list(on), conditions=when)
+
+
+def _deny(
+    *actions: str, on: Sequence[str], when: dict[str, dict[str, list[str]]]
+) -> iam.PolicyStatement:
+    return iam.PolicyStatement(
+        effect=iam.Effect.DENY, actions=list(actions), resources=list(on), conditions=when
+    )
+
+
+def _only_keys(patterns: Sequence[str]) -> dict[str, dict[str, list[str]]]:
+    return {"ForAllValues:StringLike": {LEADING_KEYS: list(patterns)}}
+
+
+def _any_key(pattern: str) -> dict[str, dict[str, list[str]]]:
+    return {"ForAnyValue:StringLike": {LEADING_KEYS: [pattern]}}
