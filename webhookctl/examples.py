@@ -61,6 +61,9 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "sources reconcile": (
         "webhookctl --local sources reconcile github --hook octo/app/7 --since 1d",
     ),
+    "tenants list": ("webhookctl --stack WebhookInbox-prod tenants list",),
+    "tenants pause": ('webhookctl --local tenants pause acct_7 --reason "a flood"',),
+    "tenants resume": ("webhookctl --local tenants resume acct_7",),
     "verify": (
         "webhookctl verify --source stripe --headers headers.txt --body body.json"
         " --secret-env SECRET",
