@@ -41,9 +41,9 @@ AUDIT_ATTRIBUTES: Final = (
     "forced",
     "expires_at",
 )
-# What `conclude` changes of such a row.
+# The attributes of such a row that `conclude` changes.
 CONCLUSION: Final = ("pk", "sk", "counts")
-# What a decision about a held run reads and changes of the run and of its effect.
+# The attributes of a held run and of its effect that a decision reads and changes.
 DECISION: Final = (
     "pk",
     "sk",

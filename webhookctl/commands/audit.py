@@ -25,7 +25,7 @@ COLUMNS: Final = (
 )
 MOMENT: Final = timedelta(milliseconds=1)
 UNFINISHED: Final = "not finished"
-# What an action is about, if it is not about events: the first of these that its request names.
+# The subject of an action that is not about events: the first of these in its request.
 SUBJECTS: Final = ("secret", "destination", "handler", "source")
 
 

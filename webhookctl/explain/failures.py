@@ -25,7 +25,7 @@ _CLASS: Final = re.compile(r"([A-Za-z_][\w.]*): ")
 
 
 class Group(NamedTuple):
-    """What the runs of a group have in common."""
+    """The properties that the runs of a group share."""
 
     handler: str
     error_class: str

@@ -22,7 +22,7 @@ WATCHED: Final = 500
 # The states that are remembered, so that none is shown twice.
 KNOWN: Final = 20_000
 
-# What is shown of a run; another value is a change.
+# The properties of a run that are shown; another value is a change.
 _State = tuple[str, int, int, str]
 
 

@@ -39,7 +39,7 @@ class Proof(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who performs an action.
+    """The person or system that performs an action.
 
     Attributes:
         name: the caller's ARN, the user's name, or the claimed name.

@@ -13,6 +13,7 @@ SAMPLE: Final = 10
 ERRORS_SHOWN: Final = 10
 # Texts that are counted each; the rest is counted together.
 ERRORS_COUNTED: Final = 30
+ERROR_LENGTH: Final = 160
 OTHER_ERRORS: Final = "(other errors)"
 NO_ERROR: Final = "(no error)"
 _RETRIED: Final = frozenset({Status.FAILED, Status.DEFERRED, Status.PENDING})
@@ -101,7 +102,7 @@ class ReplayReport:
 
     def _count(self, run: Run) -> None:
         self.handlers[run.handler] = self.handlers.get(run.handler, 0) + 1
-        text = normalised(run.last_error) or NO_ERROR
+        text = normalised(run.last_error)[:ERROR_LENGTH] or NO_ERROR
         if text not in self.errors and len(self.errors) >= ERRORS_COUNTED:
             text = OTHER_ERRORS
         self.errors[text] = self.errors.get(text, 0) + 1

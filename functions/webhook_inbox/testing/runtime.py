@@ -57,7 +57,7 @@ ENDED: Final = frozenset({Status.DONE, Status.SKIPPED, Status.DEAD_LETTER, Statu
 STORED: Final = frozenset({IngestOutcome.ACCEPTED, IngestOutcome.HELD, IngestOutcome.DUPLICATE})
 # More steps in time than any handler needs, unless it waits for ever.
 JUMPS: Final = 2000
-# Who decides and completes in a test.
+# The person who decides and completes in a test.
 TESTER: Final = Actor("tester", Proof.LOCAL)
 
 

@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 
 from tests.unit.destinations.site import BREAKER, CRM, FRAGILE, LIMITED, Site
+from tests.unit.support.people import person
 from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.adapters.memory.system import SeededRandomness
 from webhook_inbox.destinations.circuit import CallOutcome
@@ -452,7 +453,9 @@ def test_a_row_outlives_every_wait_by_far(opened: Site) -> None:
 
 
 def by_hand(site: Site) -> CircuitRequest:
-    return CircuitRequest(site.spec.name, by="kim", reason="maintenance", now=site.clock.now())
+    return CircuitRequest(
+        site.spec.name, by=person("kim"), reason="maintenance", now=site.clock.now()
+    )
 
 
 def open_by_hand(site: Site) -> None:

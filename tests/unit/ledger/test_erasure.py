@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.unit.support.people import person
 from tests.unit.support.world import World
 from webhook_inbox.adapters.memory import Fault, SeededRandomness
 from webhook_inbox.domain.errors import Permanent, Transient, Unavailable
@@ -24,7 +25,7 @@ def large() -> bytes:
 
 def erased(world: World, event_id: str = "evt-1") -> Erasure | None:
     now = world.clock.now()
-    request = ErasureRequest("acme", event_id, "kim", "asked to", now)
+    request = ErasureRequest("acme", event_id, person("kim"), "asked to", now)
     return erase(world.table, world.blobs, SeededRandomness(7), request)
 
 

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from tests.unit.support.world import World, handler, with_handlers
-from webhook_inbox.domain.error_text import error_class, normalised
 from webhook_inbox.domain.errors import Permanent, Transient, Unavailable
 from webhook_inbox.domain.model import Status
 from webhook_inbox.replay.body_condition import BODY_LIMIT, holds
@@ -113,30 +112,13 @@ def test_a_window_of_all_times_ends_at_the_life_of_events(world: World) -> None:
 # -- errors
 
 
-@pytest.mark.parametrize(
-    ("text", "class_", "normal"),
-    [
-        ("KeyError: 'total'", "KeyError", "KeyError: 'total'"),
-        ("exhausted: TimeoutError: after 30 s", "TimeoutError", "TimeoutError: after 30 s"),
-        ("permanent: no such order 12345", "", "no such order …"),
-        ("crm answered 503 for ord_8f2a91", "", "crm answered 503 for …"),
-        ("permanent: 3f2504e0-4f89-11d3-9a0c-0305e82c3301 is gone", "", "… is gone"),
-        ("", "", ""),
-    ],
-)
-def test_an_error_has_a_class_and_a_normal_text(text: str, class_: str, normal: str) -> None:
-    assert (error_class(text), normalised(text)) == (class_, normal)
-
-
-def test_a_normal_text_is_short() -> None:
-    assert len(normalised("word " * 100)) == 160
-
-
 def test_runs_are_selected_by_the_class_of_their_error(world: World) -> None:
-    world.dead("one", error=Permanent("KeyError: 'total'"))
-    world.dead("two", error=Permanent("no KeyError: at the beginning"))
-    assert found(world, error_class="KeyError") == ["one"]
-    assert found(world, error_class="keyerror") == []
+    for event_id, error in (("one", KeyError("total")), ("two", ValueError("KeyError: "))):
+        world.fails("acme.fulfil", error)
+        world.deliver(event_id)
+        world.work()
+    assert found(world, status=["failed"], error_class="KeyError") == ["one"]
+    assert found(world, status=["failed"], error_class="keyerror") == []
 
 
 # -- tenants

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.support.holding import deciding
+from tests.unit.support.people import person
 from tests.unit.support.world import World
 from webhook_inbox import Context, Event, Transient
 from webhook_inbox.domain.model import Status
@@ -14,7 +15,7 @@ from webhook_inbox.handlers.approvals import ApprovalOutcome, ApprovalRequest, h
 from webhook_inbox.queue.outcomes import RunOutcome
 from webhookctl.explain.next_action import next_steps
 
-WHO = {"by": "kim", "reason": "looked at it"}
+WHO = {"by": person("kim"), "reason": "looked at it"}
 NAME = "acme.fulfil"
 
 
