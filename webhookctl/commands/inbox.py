@@ -9,6 +9,7 @@ import typer
 
 from webhook_inbox.domain.manifest import matches
 from webhook_inbox.domain.model import EventStatus, Overview, Run, StoredEvent
+from webhook_inbox.domain.quotas import token
 from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.ingest.ignored import find_ignored
 from webhook_inbox.ledger.pauses import RESUMPTIONS, TENANT_RESUMPTION, Subject, control_key
@@ -31,6 +32,7 @@ from webhookctl.invocation import (
     Limit,
     Since,
     Source,
+    Tenant,
     Until,
     takes_options,
 )
@@ -79,9 +81,7 @@ def list_events(
             help="Only events with a run of this handler; --status then filters by that run.",
         ),
     ] = None,
-    tenant: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only events of this tenant.")
-    ] = None,
+    tenant: Tenant = None,
     since: Since = None,
     until: Until = None,
     limit: Limit = 50,
@@ -92,7 +92,7 @@ def list_events(
     """
     now = call.clock.now()
     low, high = (None if text is None else moment(text, now) for text in (since, until))
-    wanted = Wanted(source, type_, status, handler, low, high, tenant)
+    wanted = Wanted(source, type_, status, handler, low, high, tenant and token(tenant))
     found = islice(find(call.target.table, wanted, now=now), limit)
     if call.as_json:
         # One at a time, so that any limit needs little memory.

@@ -174,7 +174,7 @@ class PauseRequest:
 
 
 def pause(table: Table, randomness: Randomness, request: PauseRequest) -> Pause | None:
-    """Pauses a handler or a tenant; returns the pause that was already in force, None if there was none.
+    """Pauses a handler or a tenant; returns the pause that was in force before, None for none.
 
     Raises:
         Unavailable: the table failed; it may be paused.

@@ -165,9 +165,7 @@ class Admission:
         why = f"handler {spec.name} is paused: {paused}"
         return _parked(decision, RESUMPTION, why, now)
 
-    def _check_tenant(
-        self, decision: AdmissionDecision, now: datetime
-    ) -> AdmissionDecision | None:
+    def _check_tenant(self, decision: AdmissionDecision, now: datetime) -> AdmissionDecision | None:
         tenant = decision.event.tenant
         paused = self._tenants.paused(tenant)
         if paused is None:

@@ -10,8 +10,8 @@ from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.domain.conditions import Condition
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.ports import Change, Item, Key
-from webhook_inbox.ledger.audit import Actor
 from webhook_inbox.domain.timestamps import to_seconds
+from webhook_inbox.ledger.audit import Actor
 from webhook_inbox.ledger.pauses import (
     CACHE_TTL,
     RESUMING,
@@ -101,7 +101,9 @@ def test_a_resumption_is_lately_for_a_while(world: World, minutes: int, lately: 
 
 def test_a_paused_handler_was_not_resumed(world: World) -> None:
     pause(world.table, world.randomness, wish(world))
-    assert not controls(world.table)[Subject.HANDLER, NAME].was_resumed(since=world.now - timedelta(hours=1))
+    assert not controls(world.table)[Subject.HANDLER, NAME].was_resumed(
+        since=world.now - timedelta(hours=1)
+    )
 
 
 @pytest.mark.parametrize("act", [pause, resume])

@@ -43,7 +43,7 @@ def test_an_erasure_is_audited_before_it_happens(cli: Cli, inbox: Inbox) -> None
 
     [row] = inbox.table.query(f"audit#{inbox.now:%Y-%m-%d}")
     assert row["action"] == "erase"
-    assert (row["by"], row["reason"]) == ("kim", "GDPR request 17")
+    assert (row["on_behalf_of"], row["reason"]) == ("kim", "GDPR request 17")
     assert row["event_ids"] == ["evt-1"]
 
 

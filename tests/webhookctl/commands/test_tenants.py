@@ -1,8 +1,10 @@
 """`tenants`: lists, pauses and resumes tenants."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from moto import mock_aws
 
 from tests.unit.support.world import ACME
 from tests.webhookctl.commands.stage import CALLER, KIM, MANIFEST, Cli, Inbox
@@ -16,12 +18,13 @@ NAME = "acme.notify"
 
 
 @pytest.fixture
-def inbox() -> Inbox:
+def inbox() -> Iterator[Inbox]:
     """An inbox in memory whose source has tenants."""
-    made = Inbox()
-    source = replace(ACME, tenant=("header", "x-tenant"))
-    made.deploy(replace(MANIFEST, sources={**MANIFEST.sources, "acme": source}))
-    return made
+    with mock_aws():  # STS names the caller
+        made = Inbox()
+        source = replace(ACME, tenant=("header", "x-tenant"))
+        made.deploy(replace(MANIFEST, sources={**MANIFEST.sources, "acme": source}))
+        yield made
 
 
 @pytest.fixture
@@ -68,9 +71,11 @@ def test_the_name_is_given_as_in_the_deliveries(cli: Cli, inbox: Inbox) -> None:
     assert cli("tenants", "list", "--json").objects == []
 
 
-def test_both_actions_are_audited(cli: Cli) -> None:
+def test_both_actions_are_audited(cli: Cli, inbox: Inbox) -> None:
     cli("tenants", "pause", "acct_7", *WHY)
+    inbox.clock.advance(seconds=1)
     cli("tenants", "resume", "acct_7", "--reason", "it is over")
+    inbox.clock.advance(seconds=1)
     found = [
         (each["action"], each["request"], each["reason"], each["counts"])
         for each in cli("audit", "--json").objects
@@ -173,7 +178,9 @@ def test_the_runs_are_not_counted_for_their_handler(cli: Cli, inbox: Inbox) -> N
     cli("tenants", "pause", "acct_7", *WHY)
     cli("handlers", "pause", "acme.fulfil", *WHY)
     deliver(inbox, "evt-1")
-    listed = {each["handler"]: each["waiting"] for each in cli("handlers", "list", "--json").objects}
+    listed = {
+        each["handler"]: each["waiting"] for each in cli("handlers", "list", "--json").objects
+    }
     assert listed[NAME] == 0
     assert "acct_7" not in listed
 
