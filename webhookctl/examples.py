@@ -24,6 +24,10 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "webhookctl --stack WebhookInbox-prod doctor",
         "webhookctl --stack WebhookInbox-prod doctor --drift",
     ),
+    "erase": (
+        'webhookctl --local erase evt_1 --reason "request 17" --yes',
+        'webhookctl --local erase --tenant acct_7 --reason "request 18"',
+    ),
     "handlers list": ("webhookctl --local handlers list",),
     "handlers pause": ('webhookctl --local handlers pause stripe.fulfil --reason "CRM is down"',),
     "handlers resume": ("webhookctl --local handlers resume stripe.fulfil",),
