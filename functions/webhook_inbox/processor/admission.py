@@ -167,10 +167,10 @@ class Admission:
 
     def _check_tenant(self, decision: AdmissionDecision, now: datetime) -> AdmissionDecision | None:
         tenant = decision.event.tenant
-        paused = self._tenants.paused(tenant)
-        if paused is None:
+        reason = self._tenants.paused(tenant)
+        if reason is None:
             return None
-        return _parked(decision, TENANT_RESUMPTION, f"tenant {tenant} is paused: {paused}", now)
+        return _parked(decision, TENANT_RESUMPTION, f"tenant {tenant} is paused: {reason}", now)
 
     def _check_destinations(
         self, decision: AdmissionDecision, spec: HandlerSpec, run: Run | None, now: datetime
