@@ -27,7 +27,10 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "webhookctl --stack WebhookInbox-prod doctor",
         "webhookctl --stack WebhookInbox-prod doctor --drift",
     ),
-    "erase": ('webhookctl --local erase evt_1 --reason "ticket 4711" --yes',),
+    "erase": (
+        'webhookctl --local erase evt_1 --reason "request 17" --yes',
+        'webhookctl --local erase --tenant acct_7 --reason "request 18"',
+    ),
     "handlers list": ("webhookctl --local handlers list",),
     "handlers pause": ('webhookctl --local handlers pause stripe.fulfil --reason "CRM is down"',),
     "handlers resume": ("webhookctl --local handlers resume stripe.fulfil",),
@@ -77,6 +80,9 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "sources reconcile": (
         "webhookctl --local sources reconcile github --hook octo/app/7 --since 1d",
     ),
+    "tenants list": ("webhookctl --stack WebhookInbox-prod tenants list",),
+    "tenants pause": ('webhookctl --local tenants pause acct_7 --reason "a flood"',),
+    "tenants resume": ("webhookctl --local tenants resume acct_7",),
     "verify": (
         "webhookctl verify --source stripe --headers headers.txt --body body.json"
         " --secret-env SECRET",

@@ -9,10 +9,11 @@ import typer
 
 from webhook_inbox.domain.manifest import matches
 from webhook_inbox.domain.model import EventStatus, Overview, Run, StoredEvent
+from webhook_inbox.domain.quotas import token
 from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.ingest.ignored import find_ignored
 from webhook_inbox.ledger.audit import EventName
-from webhook_inbox.ledger.pauses import RESUMPTION, control_key
+from webhook_inbox.ledger.pauses import RESUMPTIONS, TENANT_RESUMPTION, Subject, control_key
 from webhook_inbox.ledger.schema import conflict_key, dedupe_key
 from webhook_inbox.queue.line import TURN, Line
 from webhookctl.checkout import known_manifest, known_source, require_known
@@ -33,6 +34,7 @@ from webhookctl.invocation import (
     Limit,
     Since,
     Source,
+    Tenant,
     Until,
     takes_options,
 )
@@ -81,9 +83,7 @@ def list_events(
             help="Only events with a run of this handler; --status then filters by that run.",
         ),
     ] = None,
-    tenant: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only events of this tenant.")
-    ] = None,
+    tenant: Tenant = None,
     since: Since = None,
     until: Until = None,
     limit: Limit = 50,
@@ -94,7 +94,7 @@ def list_events(
     """
     now = call.clock.now()
     low, high = (None if text is None else moment(text, now) for text in (since, until))
-    wanted = Wanted(source, type_, status, handler, low, high, tenant)
+    wanted = Wanted(source, type_, status, handler, low, high, tenant and token(tenant))
     found = islice(find(call.target.table, wanted, now=now), limit)
     if call.as_json:
         # One at a time, so that any limit needs little memory.
@@ -257,12 +257,15 @@ def _in_line(target: Target, run: Run, now: datetime) -> Run:
 
 def _resumed(target: Target, run: Run) -> Run:
     """Returns a run that waits for a resumption which has happened, with that as its reason."""
-    if run.waits_for != RESUMPTION:
+    if run.waits_for not in RESUMPTIONS:
         return run
-    row = target.table.get(control_key(run.handler))
+    subject, name = Subject.HANDLER, run.handler
+    if run.waits_for == TENANT_RESUMPTION:
+        subject, name = Subject.TENANT, run.tenant
+    row = target.table.get(control_key(name, subject))
     if row is None or row["paused"]:
         return run
-    why = f"{run.handler} was resumed by {row['by']} at {spelled(from_ms(row['changed_at']))}"
+    why = f"{name} was resumed by {row['by']} at {spelled(from_ms(row['changed_at']))}"
     return replace(run, waits_for="its turn after the pause", last_error=why)
 
 

@@ -14,6 +14,7 @@
     destination#{name}            breaker                  circuit: destinations/*circuit*
     same                          limit                    next slots: destinations/rate_limiter
     control                       handler#{name}           paused handler: ledger/pauses
+    same                          tenant#{name}            paused tenant: ledger/pauses
     guard#{source}#{hash}         guard                    accepted content: ingest/deduplication
     conflict#{source}#{id}        {fingerprint}            other content: ingest/deduplication
     rejected#{source}             {time}#{hash}            rejected delivery: ingest/rejected

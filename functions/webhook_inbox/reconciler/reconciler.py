@@ -23,7 +23,7 @@ from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.ports import IN_TURN, Blobs, Change, Clock, Key, Parallel, Queue, Table
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger import due_handlers
-from webhook_inbox.ledger.pauses import HandlerPause, controls
+from webhook_inbox.ledger.pauses import Controls, Pause, Subject, controls
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.queue import dead_letters
 from webhook_inbox.queue.lanes import Backlogs, Lanes
@@ -125,8 +125,8 @@ class Reconciler:
         )
         return found
 
-    def _controls(self, report: ReconcilerReport) -> Mapping[str, HandlerPause]:
-        found: dict[str, HandlerPause] = {}
+    def _controls(self, report: ReconcilerReport) -> Controls:
+        found: dict[tuple[Subject, str], Pause] = {}
         # Without them a paused handler's runs are sent and parked again.
         report.attempt(lambda _: found.update(controls(self._table)), None)
         return found

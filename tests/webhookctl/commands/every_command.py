@@ -59,6 +59,9 @@ EFFECTS = {
     "skip": "write",
     "smoke": "write",
     "sources reconcile": "destructive",
+    "tenants list": "read",
+    "tenants pause": "write",
+    "tenants resume": "write",
     "verify": "read",
 }
 ARGUMENTS: dict[str, tuple[str, ...]] = {
@@ -103,6 +106,9 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "skip": ("evt-1", *WHY),
     "smoke": (),
     "sources reconcile": ("github", "--hook", "octo/app/7"),
+    "tenants list": (),
+    "tenants pause": ("acct_7", *WHY),
+    "tenants resume": ("acct_7",),
     "verify": (
         *("--source", "acme", "--headers", "headers.txt", "--body", "body.json"),
         *("--secret-env", "SECRET"),

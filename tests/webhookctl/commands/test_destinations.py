@@ -14,7 +14,7 @@ from webhook_inbox.destinations.circuit import CallOutcome
 from webhook_inbox.destinations.gate import Gate
 from webhook_inbox.domain.manifest import BreakerSpec, DestinationSpec
 from webhook_inbox.ledger.audit import Actor
-from webhookctl.commands import destinations
+from webhookctl import waiting
 
 CRM = DestinationSpec("crm", "https://crm.example", rate=2.0, breaker=BreakerSpec(failures=3))
 PLAIN = DestinationSpec("plain", "https://plain.example", breaker=None)
@@ -135,7 +135,7 @@ def test_a_pause_has_its_end(cli: Cli, gate: Gate) -> None:
 def test_the_number_is_at_least_one_where_the_index_has_more_than_is_read(
     cli: Cli, inbox: Inbox, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(destinations, "PER_SHARD", 1)
+    monkeypatch.setattr(waiting, "PER_SHARD", 1)
     fail(gate, 3)
     for number in range(12):
         inbox.deliver(f"evt-{number}")

@@ -11,6 +11,7 @@ from botocore.exceptions import ClientError
 from moto import mock_aws
 
 from tests.docs.pages import ROOT
+from tests.unit.support.people import person
 from tests.webhookctl.commands.stage import MANIFEST, STACK, Cli, Inbox, documents
 from webhook_inbox.adapters.system import SystemRandomness
 from webhook_inbox.destinations.manual_circuit import CircuitRequest, open_circuit
@@ -19,7 +20,6 @@ from webhook_inbox.domain.manifest import DestinationSpec
 from webhook_inbox.domain.ports import Change
 from webhook_inbox.domain.secret_document import SOURCES
 from webhook_inbox.domain.timestamps import to_ms
-from webhook_inbox.ledger.audit import Actor, Proof
 from webhook_inbox.ledger.pauses import PauseRequest, pause
 from webhook_inbox.reconciler.received import CURSORS, FIRST_LOOK
 from webhookctl.doctor.checks import CHECKS
@@ -299,9 +299,12 @@ def test_a_placeholder_is_found(cli: Cli, account: Account) -> None:
 
 
 def test_what_a_person_has_stopped_is_found(cli: Cli, inbox: Inbox, account: Account) -> None:
-    kim = Actor("kim", Proof.LOCAL)
-    pause(inbox.table, SystemRandomness(), PauseRequest("acme.fulfil", kim, "why", inbox.now))
-    request = CircuitRequest("crm", kim, "why", inbox.now)
+    pause(
+        inbox.table,
+        SystemRandomness(),
+        PauseRequest("acme.fulfil", person("kim"), "why", inbox.now),
+    )
+    request = CircuitRequest("crm", person("kim"), "why", inbox.now)
     open_circuit(inbox.table, SystemRandomness(), request)
     level, figure, remedy = finding(cli, "paused")
     assert (level, figure.startswith("acme.fulfil since 2026-01-01")) == ("warning", True)
