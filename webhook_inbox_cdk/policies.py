@@ -52,6 +52,7 @@ DECISION: Final = (
     "attempt_count",
     "approvals",
     "held",
+    "skip_reason",
     "resumed_at",
     "last_at",
     "done_at",

@@ -111,7 +111,9 @@ def test_a_large_body_is_put_once_however_often_it_comes(inbox: Inbox, faults: F
     assert inbox.post("acme", body, headers).json["status"] == "duplicate"
 
     assert faults.calls.count("PutObject") == 1
-    assert inbox.account.objects() == [f"bodies/acme/{sha256(body).hexdigest()}"]
+    [key] = inbox.account.objects()
+    assert key.startswith("bodies/acme/")
+    assert key.endswith(f"/{sha256(body).hexdigest()}")
 
 
 @pytest.mark.parametrize("binary", [False, True], ids=["json", "binary"])

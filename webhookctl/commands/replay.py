@@ -315,7 +315,8 @@ class _Job:
         read = ReplayRequest.read(
             {**self._replaying.asked, **self._options, "selection": selection}
         )
-        chosen = {name: str(value) for name, value in self._given.items()}
+        ids = self._given.get("event_ids", ())
+        chosen = {name: str(value) for name, value in self._given.items() if name != "event_ids"}
         recorded = audit.record(
             self._call.target.table,
             SystemRandomness(),
@@ -323,6 +324,7 @@ class _Job:
             by=self._call.actor(read.on_behalf_of),
             reason=read.reason,
             request={**chosen, **read.audited()},
+            event_ids=ids,
             forced=read.force or read.new_keys,
             now=self._call.clock.now(),
         )

@@ -15,7 +15,6 @@ from webhook_inbox.domain.errors import Reason, Rejected, Unavailable
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import Fetch, Fetcher
 from webhook_inbox.domain.provider import Provider, Verified
-from webhook_inbox.domain.similar_names import did_you_mean
 
 LIFE: Final = timedelta(hours=1)
 # Google and Plaid announce new keys in advance, so a cached key outlives an outage.
@@ -248,6 +247,9 @@ def explained(provider: Provider, error: Rejected, headers: Mapping[str, str]) -
         return error
     received = unread(provider, headers)
     # Anyone can send many names.
+    # A cold start of ingest needs no suggestion.
+    from webhook_inbox.domain.similar_names import did_you_mean  # noqa: PLC0415
+
     guess = did_you_mean(missing[0], received[:NAMES_COMPARED])
     listed = ", ".join(received[:NAMES_SHOWN]) or "no other header"
     more = ", …" if len(received) > NAMES_SHOWN else ""

@@ -198,7 +198,7 @@ def begun(
     """Returns the actor of a row that the caller of a function wrote, None without such a row.
 
     Anyone who may invoke the function can name a row, so it must be of the same actor, action and
-    request, and not be finished. Its request may tell more, such as the filter of a selection.
+    request, and not be finished. It may tell more, such as the filter of a selection.
 
     Raises:
         Unavailable: the table failed.
@@ -208,8 +208,8 @@ def begun(
     if row is None:
         return None
     entry = AuditEntry.of(row)
-    told = (entry.action, entry.actor.name, list(entry.event_ids))
-    same = told == (action, name, list(event_ids[:EVENTS_NAMED]))
+    same = (entry.action, entry.actor.name) == (action, name)
+    same = same and list(event_ids[:EVENTS_NAMED]) in ([], list(entry.event_ids))
     same = same and request.items() <= entry.request.items()
     return entry.actor if same and entry.counts is None else None
 

@@ -15,6 +15,7 @@ STARTED = {
     "source": RUN[0],
     "event_id": RUN[1],
     "handler": RUN[2],
+    "name": "effect",
     "status": "started",
     "idempotency_key": "k",
     "fence": 2,

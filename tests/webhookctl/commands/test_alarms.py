@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.webhookctl.commands.stage import STACK, Cli, client
+from tests.webhookctl.commands.stage import CALLER, STACK, Cli, client
 from webhookctl import alarm_states
 
 BURST = f"{STACK}-InboxAlarmsDeadLetterBurst1A2B3C4D-AbCdEf012345"
@@ -132,7 +132,7 @@ def test_a_test_sets_one_alarm_of_each_topic_and_records_it(cli: Cli, alarms: To
     ]
     for name in (ERRORS, BURST):
         [reason] = changes(name)
-        assert reason.startswith("A test by ana")
+        assert reason.startswith(f"A test by {CALLER} for ana")
     assert changes(OTHER) == ["5 died"]
     rows = client("dynamodb").scan(TableName="ledger")["Items"]
     [action] = [row["action"]["S"] for row in rows if row["pk"]["S"].startswith("audit#")]

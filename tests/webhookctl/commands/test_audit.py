@@ -95,7 +95,7 @@ def test_an_action_that_was_cut_off_is_not_finished(
     monkeypatch.setattr(
         cli.replay, "invoke", lambda **call: invoke(**call) if next(dry_run, False) else crash()
     )
-    assert cli("replay", "--yes").code == 1
+    assert cli("replay", "--status", "dead_letter", "--yes").code == 1
     [row] = rows(cli)
     assert (row["action"], row["counts"]) == ("replay", None)
     assert "  not finished  " in cli("audit").out
@@ -212,7 +212,7 @@ def test_without_its_audit_row_nothing_is_replayed(
     cli: Cli, dead: Inbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refuse(monkeypatch)
-    assert cli("replay", "--yes").code == 1
+    assert cli("replay", "--status", "dead_letter", "--yes").code == 1
     assert dead.run("evt-1", "acme.notify").status is Status.DEAD_LETTER
 
 

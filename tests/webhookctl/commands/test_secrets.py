@@ -366,8 +366,7 @@ def test_a_rotation_keeps_the_previous_value_until_its_end(cli: Cli) -> None:
 def test_its_audit_has_names_and_no_value(cli: Cli) -> None:
     cli("secrets", "set", "acme", stdin="the-first-value")
     cli("secrets", "rotate", "acme", "--by", "kim", stdin=VALUE)
-    [row] = audited()
-    assert row["action"] == {"S": "secret-rotate"}
+    [row] = [row for row in audited() if row["action"] == {"S": "secret-rotate"}]
     assert row["request"]["M"]["secret"] == {"S": "acme"}  # type: ignore[index]
     assert VALUE not in str(row)
     assert "first-value" not in str(row)
