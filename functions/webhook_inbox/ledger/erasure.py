@@ -76,7 +76,7 @@ def erase(
     row = live(table.get(event_key(source, event_id)), now)
     if row is None:
         return None
-    audit.record(
+    recorded = audit.record(
         table,
         randomness,
         action="erase",
@@ -91,9 +91,12 @@ def erase(
         for conflict in table.query(conflict_key(source, event_id, "").pk):
             _empty(table, blobs, conflict, now)
     except ConditionFailed:
+        recorded.conclude({"changed": 1})
         return None
     runs = map(run_from, table.query(event_pk(source, event_id), sk_prefix=RUN_PREFIX))
-    return Erasure(erased_at, tuple(_forget_errors(table, runs)))
+    unfinished = tuple(_forget_errors(table, runs))
+    recorded.conclude({"erased": 1, "unfinished": len(unfinished)} if unfinished else {"erased": 1})
+    return Erasure(erased_at, unfinished)
 
 
 def _empty(table: Table, blobs: Blobs, row: Item, now: datetime) -> datetime:
