@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from statistics import median
 from typing import Any, Final, TypeVar
 
-from webhook_inbox.adapters.memory import MemoryQueue, MemoryTable
+from webhook_inbox.adapters.memory import MemoryBlobs, MemoryQueue, MemoryTable
 from webhook_inbox.adapters.memory.system import ManualClock
 from webhook_inbox.domain.manifest import DestinationSpec, HandlerSpec, Manifest
 from webhook_inbox.domain.model import Status
@@ -121,6 +121,7 @@ class Inbox:
             table=self.table,
             lanes=Lanes({"default": self.queue}),
             dlqs={},
+            blobs=MemoryBlobs(),
             clock=self.clock,
             parallel=AtOnce(self.clock),
         )

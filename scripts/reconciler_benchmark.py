@@ -18,7 +18,7 @@ import botocore.session
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 
 from webhook_inbox.adapters.aws.dynamodb import DynamoTable, row_to_wire
-from webhook_inbox.adapters.memory import ManualClock, MemoryQueue
+from webhook_inbox.adapters.memory import ManualClock, MemoryBlobs, MemoryQueue
 from webhook_inbox.domain.manifest import HandlerSpec, Manifest
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger.queries import Ledger
@@ -123,6 +123,7 @@ def main() -> None:
         table=table,
         lanes=Lanes({lane: MemoryQueue(clock) for lane in manifest.lanes}),
         dlqs={},
+        blobs=MemoryBlobs(),
         clock=clock,
     )
     began = time.process_time()

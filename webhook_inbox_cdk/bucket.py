@@ -47,7 +47,8 @@ class Bodies(Construct):
                 "AwsSolutions-S1": no_access_log,
                 "CKV_AWS_18": no_access_log,
                 "CKV_AWS_21": "A key ends in the body's hash, so an overwrite has equal bytes, and"
-                " no role may delete. Old versions would outlive the body's expiry.",
+                " only a source's `retention` and an operator's erasure delete. Old versions would"
+                " outlive both, and the body's expiry.",
             },
         )
 

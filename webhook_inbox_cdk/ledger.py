@@ -43,7 +43,7 @@ def _by_received() -> dynamodb.GlobalSecondaryIndexPropsV2:
         partition_key=_text("received_bucket"),
         sort_key=_number("received_at"),
         projection_type=dynamodb.ProjectionType.INCLUDE,
-        non_key_attributes=["source", "type", "runs", "held", "tenant"],
+        non_key_attributes=["source", "type", "runs", "held", "tenant", "erased_at"],
     )
 
 

@@ -35,6 +35,7 @@ class MaintenanceFunction(InboxFunction):
         bundle = resources.workshop.make(name)
         environment = MaintenanceEnvironment(
             table_name=resources.ledger.table.table_name,
+            bucket_name=resources.bodies.bucket.bucket_name,
             queue_url=resources.queue_url,
             queue_prefix=resources.queue_prefix,
             metrics_namespace=resources.metrics_namespace,
@@ -102,6 +103,8 @@ class Reconciler(MaintenanceFunction):
         if resources.manifest.serial_lanes:
             # Takes the runs that it gives up out of the line of their ordering key.
             self.allow("dynamodb:DeleteItem", on=[resources.table])
+        if any(source.retention for source in resources.manifest.sources.values()):
+            self.allow("s3:DeleteObject", on=[resources.bodies.objects], pattern=HASHED)
         # Lists events, to find those whose runs were not sent.
         self.allow("dynamodb:Query", on=[resources.ledger.index(BY_RECEIVED)])
         # Tells a backlog from a lost message by the queue's length and its oldest message.

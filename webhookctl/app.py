@@ -37,6 +37,7 @@ from webhookctl.commands import (
     smoke,
     sources,
     tail,
+    tenants,
     verify,
 )
 from webhookctl.display.output import Output
@@ -87,6 +88,7 @@ app.add_typer(hold.app, name="hold")
 app.command("complete")(complete.complete)
 app.command("audit")(audit.audit)
 app.add_typer(handlers.app, name="handlers")
+app.add_typer(tenants.app, name="tenants")
 app.add_typer(destinations.app, name="destinations")
 app.command("mcp")(mcp.mcp)
 app.add_typer(alarms.app, name="alarms")

@@ -5,6 +5,9 @@ from typing import Final
 
 # By the command's words; each line is a whole command.
 EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
+    "alarms list": ("webhookctl --stack WebhookInbox-prod alarms list",),
+    "alarms test": ("webhookctl --stack WebhookInbox-prod alarms test --yes",),
+    "audit": ("webhookctl --stack WebhookInbox-prod audit --since 7d",),
     "check": ("webhookctl check --stage prod",),
     "complete": (
         "webhookctl --local complete evt_1 --result 7",
@@ -24,6 +27,10 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "webhookctl --stack WebhookInbox-prod doctor",
         "webhookctl --stack WebhookInbox-prod doctor --drift",
     ),
+    "erase": (
+        'webhookctl --local erase evt_1 --reason "request 17" --yes',
+        'webhookctl --local erase --tenant acct_7 --reason "request 18"',
+    ),
     "handlers list": ("webhookctl --local handlers list",),
     "handlers pause": ('webhookctl --local handlers pause stripe.fulfil --reason "CRM is down"',),
     "handlers resume": ("webhookctl --local handlers resume stripe.fulfil",),
@@ -33,14 +40,26 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "hold deny": ('webhookctl --local hold deny evt_1 --reason "a duplicate"',),
     "hold list": ("webhookctl --local hold list --subject identical-body",),
-    "inbox export": ("webhookctl --local inbox export evt_1",),
+    "inbox errors": ("webhookctl --stack WebhookInbox-prod inbox errors --since 2h",),
+    "inbox export": (
+        "webhookctl --local inbox export evt_1",
+        "webhookctl --local inbox export --to events --since 7d",
+    ),
     "inbox ignored": ("webhookctl --local inbox ignored --since 7d",),
     "inbox inspect": ("webhookctl --local inbox inspect evt_1 --body",),
     "inbox list": (
         "webhookctl --stack WebhookInbox-prod inbox list --status dead_letter",
         "webhookctl --local inbox list --source stripe --since 2h --json",
     ),
+    "inbox search": (
+        "webhookctl --local inbox search \"customer.id == 'c-9'\" --source stripe --since 7d",
+    ),
+    "inbox tail": ("webhookctl --stack WebhookInbox-prod inbox tail --status dead_letter",),
     "init": ("webhookctl init inbox --alarms mailto:oncall@example.com",),
+    "listen": (
+        "webhookctl --stack WebhookInbox-prod listen --forward http://localhost:3000/webhooks",
+    ),
+    "mcp": ("webhookctl --stack WebhookInbox-prod mcp",),
     "preflight": ("webhookctl --stack WebhookInbox-prod preflight",),
     "rejected list": ("webhookctl --local rejected list --source stripe --since 2d",),
     "rejected release": ("webhookctl --local rejected release --source stripe --yes",),
@@ -61,6 +80,9 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "sources reconcile": (
         "webhookctl --local sources reconcile github --hook octo/app/7 --since 1d",
     ),
+    "tenants list": ("webhookctl --stack WebhookInbox-prod tenants list",),
+    "tenants pause": ('webhookctl --local tenants pause acct_7 --reason "a flood"',),
+    "tenants resume": ("webhookctl --local tenants resume acct_7",),
     "verify": (
         "webhookctl verify --source stripe --headers headers.txt --body body.json"
         " --secret-env SECRET",

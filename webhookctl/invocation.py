@@ -49,6 +49,10 @@ By = Annotated[
     str | None,
     typer.Option("--by", metavar="NAME", help="On whose behalf; recorded with your AWS identity."),
 ]
+Tenant = Annotated[
+    str | None,
+    typer.Option("--tenant", metavar="NAME", help="Only events of this tenant."),
+]
 Why = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Recorded in the audit.")]
 SecretEnv = Annotated[
     str | None, typer.Option(metavar="NAME", help="The environment variable with the secret.")

@@ -63,7 +63,10 @@ def observe(
         logger.warning("a check was skipped: the ledger did not answer", extra={"what": what})
     write = logger.warning if result.outcome in _WARNINGS else logger.info
     write = logger.error if result.outcome in _ERRORS else write
-    write(f"message {outcome}", extra=_fields(result, redact))
+    write(
+        f"message {outcome}",
+        extra=_fields(result, lambda text: result.hide(redact(text))),
+    )
 
 
 def correlated(body: str) -> dict[str, str]:

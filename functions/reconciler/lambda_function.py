@@ -10,6 +10,7 @@ from reconciler.telemetry import measure, measure_destinations, observe
 from webhook_inbox.adapters.aws.clients import CONNECTIONS, steady
 from webhook_inbox.adapters.aws.dynamodb import DynamoTable
 from webhook_inbox.adapters.aws.embedded_metrics import MetricLines
+from webhook_inbox.adapters.aws.s3 import S3Blobs
 from webhook_inbox.adapters.aws.sqs import OldestMessage, SqsQueue
 from webhook_inbox.adapters.environment import MaintenanceEnvironment
 from webhook_inbox.adapters.system import SystemClock, ThreadParallel
@@ -36,6 +37,7 @@ reconciler: Final = Reconciler(
             for lane, url in environment.queue_urls(manifest).items()
         }
     ),
+    blobs=S3Blobs(steady("s3"), environment.bucket_name),
     dlqs={lane: SqsQueue(sqs, url) for lane, url in environment.dlq_urls.items()},
     clock=clock,
     parallel=ThreadParallel(CONNECTIONS),

@@ -128,6 +128,11 @@ def _circuits(world: World, choice: Choice) -> None:
     invocations.circuit(world, choice[1], opened=choice[0] == "opens")
 
 
+def _erases(world: World, choice: Choice) -> None:
+    _spend(world, "erasures")
+    invocations.erase(world, choice[1], choice[2])
+
+
 def _redrives(world: World, choice: Choice) -> None:
     _spend(world, "redrives")
     world.redrive(choice[1])
@@ -159,6 +164,7 @@ EFFECTS: Final = {
     "resumes": _controls,
     "opens": _circuits,
     "closes": _circuits,
+    "erases": _erases,
     "redrives": _redrives,
     "deploys": _deploys,
 }

@@ -44,7 +44,7 @@ def choices(world: World) -> Iterator[Choice]:
 
 
 def _of_controls(world: World) -> Iterator[Choice]:
-    """Yields what a person may pause, resume, open or close."""
+    """Yields what a person may pause, resume, open, close or erase."""
     left = world.left
     if left.pauses and world.free("person", 2):
         kinds = {n: "resumes" if n in world.observer.paused else "pauses" for n in world.limits}
@@ -52,6 +52,8 @@ def _of_controls(world: World) -> Iterator[Choice]:
     if left.openings and world.free("person", 2):
         for name in world.deployment.manifest.destinations:
             yield ("closes" if world.opened_by_hand(name) else "opens", name)
+    if left.erasures and world.free("person", 2):
+        yield from (("erases", *event) for event in sorted(world.observer.contents))
 
 
 def _of_job(world: World, slot: str, job: Job) -> Iterator[Choice]:

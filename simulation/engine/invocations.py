@@ -75,6 +75,7 @@ def receive(world: World, lane: str, message_id: str) -> None:
     about, parts = (worker, message, skew), {"skew": skew, "message": message, "lane": lane}
     parts["dead"] = is_dead_for(world, lane, message)
     controls_seen = world.observer.controls.get(RunMessage.decode(body).handler, 0)
+    parts["erased"] = named(RunMessage.decode(body))[:2] in world.observer.erased
     _begin(world, slot, "processor", about, program, controls_seen=controls_seen, **parts)
 
 
@@ -132,6 +133,14 @@ def circuit(world: World, destination: str, *, opened: bool) -> None:
     _begin(world, slot, "person", (destination, opened), program, drawn=1000 * world.left.openings)
 
 
+def erase(world: World, source: str, event_id: str) -> None:
+    """Starts the erasure of an event's payload."""
+    slot = world.free("person", 2)
+    program = programs.erasure(source, event_id)
+    about = "erase", source, event_id
+    _begin(world, slot, "person", about, program, drawn=1000 * world.left.erasures)
+
+
 def _begin(
     world: World, slot: str, kind: str, about: Hashable, program: Program, **parts: Any
 ) -> None:
@@ -173,6 +182,7 @@ def handle(world: World, slot: str, outcome: AttemptOutcome) -> None:
     name, source, event_id, _, content = call.args
     run = source, event_id, name
     if not job.overdue:  # An invocation frozen past its timeout cannot know that it is late.
+        must("erasure", not job.erased, f"{run} began although its payload is erased")
         busy = any(other.handling == run for other in world.jobs.values())
         row = world.aws.table.row(run_key(source, event_id, name))
         world.observer.attempt_began(run, content, row, limit=world.limits[name], busy=busy)

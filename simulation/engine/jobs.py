@@ -30,6 +30,7 @@ class Job(NamedTuple):
         entering: the time at which the handler asked to call a destination, in ms.
         controls_seen: the number of pauses and resumptions of the handler before it began.
         blind: whether an optional read of the ledger failed.
+        erased: whether the event's payload was erased before it began.
         dead: whether the run had died when its message was received again.
     """
 
@@ -52,3 +53,4 @@ class Job(NamedTuple):
     controls_seen: int = 0
     blind: bool = False
     dead: bool = False
+    erased: bool = False

@@ -142,6 +142,7 @@ _SENTENCES: Final[dict[str, Sentence]] = {
     "resumes": lambda _, parts, __: f"a person resumes {parts[0]}",
     "opens": lambda _, parts, __: f"a person opens the circuit of {parts[0]}",
     "closes": lambda _, parts, __: f"a person closes the circuit of {parts[0]}",
+    "erases": lambda _, parts, __: f"an operator erases {parts[1]} of {parts[0]}",
     "redrives": lambda _, parts, __: f"an operator redrives the DLQ of lane {parts[0]}",
     "deploys": lambda world, parts, _: f"{parts[0]!r} replaces {world.deployment.name!r}",
     "converges": lambda *_: "faults stop",

@@ -34,6 +34,7 @@ from webhook_inbox.handlers.router import Registered
 from webhook_inbox.ingest.ingest import Ingest
 from webhook_inbox.ingest.receipt import Receipt
 from webhook_inbox.ledger.audit import Actor, Proof
+from webhook_inbox.ledger.erasure import ErasureRequest, erase
 from webhook_inbox.ledger.pauses import PauseRequest, pause, resume
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import run_from
@@ -249,6 +250,21 @@ def circuit(destination: str, *, opened: bool) -> Program:
     return run
 
 
+def erasure(source: str, event_id: str) -> Program:
+    """Returns a program that erases an event's payload."""
+
+    def run(ask: Ask) -> Any:
+        ports = Ports(ask, Manifest())
+        now = ports.clock.now()
+        request = ErasureRequest(source, event_id, by=ANN, reason="asked to", now=now)
+        try:
+            return erase(ports.table, ports.blobs, ports.randomness, request)
+        except Unavailable as error:
+            return error
+
+    return run
+
+
 def reconciler(manifest: Manifest, until: datetime, *, drain: int) -> Program:
     """Returns a program for one reconciler pass; it ends with the report or the error."""
 
@@ -260,6 +276,7 @@ def reconciler(manifest: Manifest, until: datetime, *, drain: int) -> Program:
             table=ports.table,
             lanes=ports.lanes,
             dlqs=ports.dlqs,
+            blobs=ports.blobs,
             clock=ports.clock,
             drain=drain,
         )

@@ -252,6 +252,7 @@ def _check_run(world: World, row: Item) -> None:
         or run in observer.troubled
         or run in observer.handler_failed
         or run in observer.forced
+        or (run[:2] in observer.erased and row["status"] == "skipped")
     ):
         return
     if behavior.shared or behavior.approve or behavior.asks:

@@ -107,6 +107,7 @@ class Observer:
         controls: the number of pauses and resumptions of each handler.
         earlier: by event, the events acknowledged before it was first sent.
         decided: runs that a person has approved.
+        erased: the events whose payload was erased.
         began: by source and signed content, the event whose runs began without a decision.
     """
 
@@ -136,6 +137,7 @@ class Observer:
     controls: dict[str, int] = field(default_factory=dict)
     earlier: dict[tuple[str, str], frozenset[tuple[str, str]]] = field(default_factory=dict)
     decided: set[RunName] = field(default_factory=set)
+    erased: set[tuple[str, str]] = field(default_factory=set)
     began: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
 
     # -- the notes
@@ -154,6 +156,7 @@ class Observer:
         self.acknowledged.discard(event)
         self.contents.pop(event, None)
         self.earlier.pop(event, None)
+        self.erased.discard(event)
         self.began = {content: e for content, e in self.began.items() if e != event}
 
     def pause_changed(self, handler: str, now: int, *, paused: bool) -> None:
@@ -208,6 +211,9 @@ class Observer:
     def stored(self, old: Item | None, new: Item, now: int, blobs: MemoryBlobs) -> None:
         """Checks a write of an event."""
         alive = old is not None and old["expires_at"] * 1000 > now
+        if alive and "erased_at" in new:
+            self._erased(old or {}, new)
+            return
         must("G1", not alive or old == new, "a stored event was changed")
         try:
             body = payloads.unpack(new, blobs)
@@ -221,6 +227,14 @@ class Observer:
         if "guard" in new and others - {event[1]}:
             linked = new.get("identical_to") in others
             must("G6", linked, f"{event} is not linked to a first event of its body: {others}")
+
+    def _erased(self, old: Item, new: Item) -> None:
+        """Checks that an erasure removes the payload and nothing else."""
+        payload = {"body", "body_ref", "headers", "erased_at"}
+        kept = all(old.get(name) == new.get(name) for name in {*old, *new} - payload)
+        must("erasure", kept, "an erasure changed the identity of its event")
+        must("erasure", "body" not in new and not new["headers"], "an erasure left the payload")
+        self.erased.add((new["source"], new["event_id"]))
 
     # -- messages
 

@@ -33,6 +33,7 @@ WEIGHTS: Final = {
     "resumes": 1.0,
     "opens": 0.5,
     "closes": 1.0,
+    "erases": 0.5,
     "deploys": 0.3,
     "ages": 2.0,
     "expires": 0.5,

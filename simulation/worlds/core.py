@@ -147,6 +147,15 @@ SMALL_WORLDS: Final = (
         budget={"faults": 1},
         workers=1,
     ),
+    world(
+        "an erased event",
+        FIRST,
+        AGAIN,
+        faults=("killed",),
+        workers=1,
+        receivers=1,
+        budget={"erasures": 1, "faults": 1},
+    ),
     *GUARD_WORLDS,
     world(
         "a captured form in another order",

@@ -215,6 +215,7 @@ class Budget:
     decisions: int = 0  # about held runs
     pauses: int = 0  # and resumptions of handlers
     openings: int = 0  # and closings of circuits, by hand
+    erasures: int = 0  # of events' payloads, by hand
     deployments: int = 0
     ages: int = 0  # idle weeks, until events, and then runs, have expired
 

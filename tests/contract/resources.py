@@ -8,7 +8,7 @@ from webhook_inbox.adapters.aws.dynamodb import INDEX_KEYS
 PROJECTIONS: dict[str, dict[str, Any]] = {
     "by_received": {
         "ProjectionType": "INCLUDE",
-        "NonKeyAttributes": ["source", "type", "runs", "held", "tenant"],
+        "NonKeyAttributes": ["source", "type", "runs", "held", "tenant", "erased_at"],
     },
     "by_due": {"ProjectionType": "KEYS_ONLY"},
 }

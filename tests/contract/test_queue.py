@@ -52,13 +52,27 @@ def test_messages_that_the_queue_rejects_are_returned_and_the_rest_is_sent(lane:
         Outgoing("é" * (MESSAGE_BYTES // 2 + 1)),
         Outgoing("late", delay=901),
         Outgoing("early", delay=-1),
-        Outgoing("of a group", group="g"),
+        Outgoing("a space", group="a b"),
+        Outgoing("a long group", group="g" * 129),
         Outgoing("sent before", dedup="d"),
     ]
 
     assert lane.queue.send([Outgoing("one"), *refused, Outgoing("two")]) == refused
 
     assert sorted(lane.received(2)) == ["one", "two"]
+
+
+def test_a_standard_queue_takes_messages_with_and_without_a_group(lane: Lane) -> None:
+    """A fair queue needs no setting: the group is the tenant, and orders nothing.
+
+    https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues.html
+    """
+    groups = ("acct_7", "acct_7", "", "sha256:" + "0" * 64, "!" * 128)
+    sent = [Outgoing(f"m{number}", group=group) for number, group in enumerate(groups)]
+
+    assert lane.queue.send(sent) == []
+
+    assert sorted(lane.received(len(sent))) == [message.body for message in sent]
 
 
 def test_a_message_may_be_as_long_as_a_batch(lane: Lane) -> None:

@@ -44,7 +44,7 @@ def test_indexes_are_the_two_that_the_code_queries(dev: Template) -> None:
         ],
         "Projection": {
             "ProjectionType": "INCLUDE",
-            "NonKeyAttributes": ["source", "type", "runs", "held", "tenant"],
+            "NonKeyAttributes": ["source", "type", "runs", "held", "tenant", "erased_at"],
         },
     }
     assert by_due == {

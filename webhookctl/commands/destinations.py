@@ -1,10 +1,7 @@
 """`destinations`: lists the destinations, and opens and closes their circuits by hand."""
 
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
 from typing import Annotated, Any, Final
 
 import typer
@@ -37,6 +34,7 @@ from webhookctl.display.table import Column, Fit
 from webhookctl.display.times import iso, relative, span
 from webhookctl.errors import CommandError
 from webhookctl.invocation import By, Invocation, takes_options
+from webhookctl.waiting import WaitingRuns, waiting_runs
 
 COLUMNS: Final = (
     Column("DESTINATION", Fit.NAME),
@@ -46,9 +44,6 @@ COLUMNS: Final = (
     Column("OLDEST"),
     Column("NEXT_PROBE"),
 )
-# The open runs that are read per partition of the due index; a handler has eight.
-PER_SHARD: Final = 200
-WORKERS: Final = 8
 
 app: Final = CommandTree(help="List the destinations; open and close their circuits.")
 
@@ -56,14 +51,6 @@ app: Final = CommandTree(help="List the destinations; open and close their circu
 @app.callback()
 def destinations() -> None:
     """List the destinations; open and close their circuits."""
-
-
-@dataclass(frozen=True, slots=True)
-class WaitingRuns:
-    """The runs that wait for destinations; not complete if only some of the due index was read."""
-
-    runs: tuple[Run, ...]
-    complete: bool
 
 
 @app.command("list")
@@ -88,8 +75,11 @@ def list_destinations(call: Invocation) -> None:
         call.output.note("The deployed inbox has no destinations.")
         return
     call.output.table(COLUMNS, [_row(each, now) for each in found])
-    inspect = call.program.command("inbox inspect", argument="EVENT_ID")
-    call.output.note(f"Inspect the oldest run with `{inspect}`; --json has its ids.")
+    for each in found:
+        if (oldest := each["oldest"]) is not None:
+            options = ("--source", oldest["source"])
+            inspect = call.program.command("inbox inspect", *options, argument=oldest["event_id"])
+            call.output.note(f"The oldest run that waits for {each['destination']}: `{inspect}`.")
 
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The destination, as listed.")]
@@ -164,14 +154,7 @@ def _rows(call: Invocation, names: Iterable[str]) -> dict[Key, Item]:
 
 def _waiting(ledger: Ledger) -> WaitingRuns:
     """Returns the runs that wait for any destination, as far as the limit allows."""
-
-    def read(bucket: str) -> list[Run]:
-        return list(islice(ledger.due_runs(bucket=bucket), PER_SHARD + 1))
-
-    with ThreadPoolExecutor(WORKERS) as pool:
-        shards = list(pool.map(read, ledger.due_buckets()))
-    waits = (run for runs in shards for run in runs if run.waits_for.startswith(WAITS_FOR))
-    return WaitingRuns(tuple(waits), all(len(runs) <= PER_SHARD for runs in shards))
+    return waiting_runs(ledger, lambda run: run.waits_for.startswith(WAITS_FOR))
 
 
 def destination_object(

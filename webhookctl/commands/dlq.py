@@ -19,6 +19,7 @@ from webhookctl.display.output import cut
 from webhookctl.display.table import Column, Fit
 from webhookctl.display.times import iso, span
 from webhookctl.errors import CommandError
+from webhookctl.explain.failures import group_of
 from webhookctl.invocation import Invocation, takes_options
 from webhookctl.preflight.reader import Reader, Unread
 from webhookctl.queue_depth import Depth, depths
@@ -54,7 +55,7 @@ def dlq() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Dead runs of one handler that ended with one error."""
+    """Dead runs of one handler that ended with one error, but for its ids and numbers."""
 
     handler: str
     error: str
@@ -111,11 +112,15 @@ def _dead_runs(call: Invocation, limit: int) -> list[tuple[Run, datetime]]:
 
 
 def _causes(runs: list[tuple[Run, datetime]]) -> list[Cause]:
-    """Returns the runs grouped by handler and error, the largest group first."""
+    """Returns the runs grouped as by `inbox errors`, the largest group first."""
     groups: dict[tuple[str, str], list[datetime]] = {}
     for run, received in runs:
-        error = f"{run.error_line}: {run.last_error}" if run.error_line else run.last_error
-        groups.setdefault((run.handler, cut(error, ERROR_SHOWN)), []).append(received)
+        group = group_of(run)
+        kind = group.error_class if group.error_class not in group.message else ""
+        place = group.error_line and f"({group.error_line})"
+        what = ": ".join(filter(None, (kind, group.message)))
+        error = cut(" ".join(filter(None, (what, place))), ERROR_SHOWN)
+        groups.setdefault((run.handler, error), []).append(received)
     causes = [Cause(*named, len(times), min(times)) for named, times in groups.items()]
     return sorted(causes, key=lambda cause: (-cause.runs, cause.handler, cause.error))
 

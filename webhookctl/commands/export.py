@@ -8,14 +8,18 @@ from typing import Annotated, Any
 import typer
 
 from webhook_inbox.domain.model import Overview, Run, Status
-from webhookctl.commands.inbox import the_one
+from webhookctl.checkout import require_known
+from webhookctl.commands.bulk_export import INDEX_LAG, Export, export_hours, hours, place_of
+from webhookctl.commands.inbox import the_one_shown
 from webhookctl.display.event import body_object, event_object
 from webhookctl.display.generated_curl import curl, sent_headers
 from webhookctl.display.generated_test import INLINE, GeneratedTest, generate, is_inline
 from webhookctl.display.output import counted
+from webhookctl.display.personal import Masks, ShowPersonal
+from webhookctl.display.times import moment
 from webhookctl.display.untrusted import quoted
 from webhookctl.errors import CommandError
-from webhookctl.invocation import EventId, Handler, Invocation, Source, takes_options
+from webhookctl.invocation import Handler, Invocation, Since, Source, Until, takes_options
 from webhookctl.local.http.server import DEFAULT_PORT
 
 FAILED = frozenset({Status.FAILED, Status.DEAD_LETTER})
@@ -31,10 +35,13 @@ class Form(StrEnum):
 
 
 @takes_options
-def export(
+def export(  # noqa: PLR0913 - one parameter per option
     call: Invocation,
     *,
-    event_id: EventId,
+    event_id: Annotated[
+        str | None,
+        typer.Argument(metavar="[EVENT_ID]", help="The event's id at the provider; or use --to."),
+    ] = None,
     form: Annotated[
         Form, typer.Option("--as", help="A test, a curl command, or one JSON object.")
     ] = Form.TEST,
@@ -47,19 +54,76 @@ def export(
     output: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write to this new file.")
     ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PLACE",
+            help="Write all events of --since to a directory or s3://BUCKET/PREFIX.",
+        ),
+    ] = None,
+    since: Since = None,
+    until: Until = None,
+    show_personal: ShowPersonal = False,
 ) -> None:
     """Write an event as a test that fails as its handler did, as a curl command, or as JSON.
 
     The test needs the project's functions/. No form contains a signature or secret.
+
+    With --to, write all events of whole hours as compressed JSON lines, a file per hour. Files that
+    are there are skipped, so the same command continues an interrupted export.
     """
+    if to is not None:
+        if event_id is not None or since is None or handler or url or output:
+            raise typer.BadParameter("--to goes with --since, --until and --source only")
+        _export_hours(call, to, since, until, source, show_personal=show_personal)
+        return
+    if event_id is None or since is not None or until is not None:
+        raise typer.BadParameter("give one EVENT_ID, or --to with --since")
     if handler is not None and form is not Form.TEST:
         raise typer.BadParameter(f"--handler chooses what a test reproduces, not --as {form}")
     if url is not None and form is not Form.CURL:
         raise typer.BadParameter(f"--url is where curl posts, and not of --as {form}")
+    _export_event(call, event_id, form, source, handler, url, output, show_personal=show_personal)
+
+
+def _export_hours(
+    call: Invocation,
+    to: str,
+    since: str,
+    until: str | None,
+    source: str | None,
+    *,
+    show_personal: bool,
+) -> None:
+    now = call.clock.now()
+    high = moment(until, now) if until else now
+    wanted = hours(moment(since, now), min(high, now - INDEX_LAG))
+    if not wanted:
+        raise CommandError(
+            "no whole hour has ended in this time: give an earlier --since, or a later --until"
+        )
+    require_known(call.target, source=source, handler=None)
+    masks = Masks(call, show=show_personal, command="inbox export", to=to, source=source)
+    export_hours(call, Export(call, place_of(call, to), masks, source), wanted)
+
+
+def _export_event(
+    call: Invocation,
+    event_id: str,
+    form: Form,
+    source: str | None,
+    handler: str | None,
+    url: str | None,
+    output: Path | None,
+    *,
+    show_personal: bool,
+) -> None:
     if form is Form.TEST:
-        _export_test(call, event_id, source, handler, output)
+        _require_python(output)
+    overview = the_one_shown(call, event_id, source, show=show_personal, command="inbox export")
+    if form is Form.TEST:
+        _export_test(call, overview, handler, output)
         return
-    overview = the_one(call, event_id, source, body=True)
     if form is Form.CURL:
         _export_curl(call, overview, url or _local_url(call, overview.event.source), output)
     else:
@@ -67,14 +131,16 @@ def export(
     call.output.note(f"{PERSONAL} it.")
 
 
-def _export_test(
-    call: Invocation, event_id: str, source: str | None, handler: str | None, output: Path | None
-) -> None:
+def _require_python(output: Path | None) -> None:
     if output is not None and output.suffix != ".py":
         raise typer.BadParameter(
             f"--output {output} is no Python file: give it as in test_event.py"
         )
-    overview = the_one(call, event_id, source, body=True)
+
+
+def _export_test(
+    call: Invocation, overview: Overview, handler: str | None, output: Path | None
+) -> None:
     test = generate(overview, _chosen(overview, handler), output)
     if output is not None:
         files = {output: test.text.encode()}

@@ -8,6 +8,7 @@ import typer
 
 from webhook_inbox.domain.manifest import matches
 from webhook_inbox.domain.model import Run, Status
+from webhook_inbox.domain.quotas import token
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import DEAD_FROM, RUN_LIFE, dead_due_at
 from webhookctl.checkout import require_known
@@ -22,6 +23,7 @@ from webhookctl.invocation import (
     Limit,
     Since,
     Source,
+    Tenant,
     Until,
     takes_options,
 )
@@ -41,6 +43,7 @@ def errors(
         Status | None,
         typer.Option(metavar="STATUS", help=f"Only runs in this status: {', '.join(FAILED)}."),
     ] = None,
+    tenant: Tenant = None,
     since: Since = None,
     until: Until = None,
     limit: Limit = 20,
@@ -54,7 +57,7 @@ def errors(
         raise typer.BadParameter(f"--status {status}: use {' or '.join(FAILED)}")
     now = call.clock.now()
     low, high = (None if text is None else moment(text, now) for text in (since, until))
-    wanted = Wanted(source, type_, None, handler, low, high)
+    wanted = Wanted(source, type_, None, handler, low, high, tenant and token(tenant))
     groups = FailureGroups()
     groups.add(_failed(call.target.ledger(), wanted, status))
     if not groups.groups:
@@ -99,6 +102,7 @@ def _options(wanted: Wanted) -> tuple[str, ...]:
     options = {
         "--source": wanted.source,
         "--type": wanted.type,
+        "--tenant": wanted.tenant,
         "--since": iso(wanted.since),
         "--until": iso(wanted.until),
     }
@@ -119,6 +123,8 @@ def _failed(ledger: Ledger, wanted: Wanted, status: Status | None) -> Iterator[R
 def _fits(run: Run, wanted: Wanted) -> bool:
     received_at = None if run.expires_at is None else run.expires_at - RUN_LIFE
     if wanted.type is not None and not matches((wanted.type,), run.type):
+        return False
+    if wanted.tenant not in {None, run.tenant}:
         return False
     if received_at is None:
         return wanted.since is None and wanted.until is None

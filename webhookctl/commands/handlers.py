@@ -10,8 +10,10 @@ from webhook_inbox.adapters.system import SystemRandomness
 from webhook_inbox.domain.manifest import HandlerSpec
 from webhook_inbox.ledger.pauses import (
     RESUMPTION,
-    HandlerPause,
+    Controls,
+    Pause,
     PauseRequest,
+    Subject,
     controls,
     pause,
     resume,
@@ -46,8 +48,8 @@ def list_handlers(call: Invocation) -> None:
     specs = known_manifest(call.target).handlers
     waiting = _waiting(call, said)
     rows = [
-        handler_object(name, specs.get(name), said.get(name), waiting[name])
-        for name in dict.fromkeys((*specs, *said))
+        handler_object(name, specs.get(name), said.get((Subject.HANDLER, name)), waiting[name])
+        for name in dict.fromkeys((*specs, *_named(said)))
     ]
     if call.as_json:
         for row in rows:
@@ -62,16 +64,20 @@ def list_handlers(call: Invocation) -> None:
         )
 
 
-def _waiting(call: Invocation, said: Mapping[str, HandlerPause]) -> Counter[str]:
+def _waiting(call: Invocation, said: Controls) -> Counter[str]:
     """Returns the number of runs that wait for each handler's resumption."""
-    if not said:
+    if not _named(said):
         return Counter()
     runs = call.target.ledger().due_runs()
     return Counter(run.handler for run in runs if run.waits_for == RESUMPTION)
 
 
+def _named(said: Controls) -> list[str]:
+    return [name for subject, name in said if subject is Subject.HANDLER]
+
+
 def handler_object(
-    name: str, spec: HandlerSpec | None, control: HandlerPause | None, waiting: int
+    name: str, spec: HandlerSpec | None, control: Pause | None, waiting: int
 ) -> dict[str, Any]:
     """Returns a handler as JSON data; unknown values are null."""
     paused = control if control is not None and control.paused else None

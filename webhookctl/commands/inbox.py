@@ -9,9 +9,11 @@ import typer
 
 from webhook_inbox.domain.manifest import matches
 from webhook_inbox.domain.model import EventStatus, Overview, Run, StoredEvent
+from webhook_inbox.domain.quotas import token
 from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.ingest.ignored import find_ignored
-from webhook_inbox.ledger.pauses import RESUMPTION, control_key
+from webhook_inbox.ledger.audit import EventName
+from webhook_inbox.ledger.pauses import RESUMPTIONS, TENANT_RESUMPTION, Subject, control_key
 from webhook_inbox.ledger.schema import conflict_key, dedupe_key
 from webhook_inbox.queue.line import TURN, Line
 from webhookctl.checkout import known_manifest, known_source, require_known
@@ -19,6 +21,7 @@ from webhookctl.command_tree import CommandTree
 from webhookctl.display.event import advice, body_object, event_object, run_notes
 from webhookctl.display.evidence import Logs
 from webhookctl.display.inspection import Inspection, print_event
+from webhookctl.display.personal import Masks, ShowPersonal
 from webhookctl.display.suggestions import Command
 from webhookctl.display.table import ELLIPSIS, Column, Fit
 from webhookctl.display.times import iso, moment, spelled
@@ -31,6 +34,7 @@ from webhookctl.invocation import (
     Limit,
     Since,
     Source,
+    Tenant,
     Until,
     takes_options,
 )
@@ -79,9 +83,7 @@ def list_events(
             help="Only events with a run of this handler; --status then filters by that run.",
         ),
     ] = None,
-    tenant: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only events of this tenant.")
-    ] = None,
+    tenant: Tenant = None,
     since: Since = None,
     until: Until = None,
     limit: Limit = 50,
@@ -92,7 +94,7 @@ def list_events(
     """
     now = call.clock.now()
     low, high = (None if text is None else moment(text, now) for text in (since, until))
-    wanted = Wanted(source, type_, status, handler, low, high, tenant)
+    wanted = Wanted(source, type_, status, handler, low, high, tenant and token(tenant))
     found = islice(find(call.target.table, wanted, now=now), limit)
     if call.as_json:
         # One at a time, so that any limit needs little memory.
@@ -137,6 +139,7 @@ def inspect_event(
     event_id: EventId,
     source: Source = None,
     body: Body = False,
+    show_personal: ShowPersonal = False,
     verbose: Annotated[
         bool,
         typer.Option(
@@ -146,7 +149,13 @@ def inspect_event(
 ) -> None:
     """Show an event's status, reasons and next action, then its attempts and effects."""
     now, target, output = call.clock.now(), call.target, call.output
-    overview = the_one(call, event_id, source, body=body)
+    if show_personal and not body:
+        raise typer.BadParameter("--show-personal is about the body: add --body")
+    overview = (
+        the_one_shown(call, event_id, source, show=show_personal, command="inbox inspect")
+        if body
+        else the_one(call, event_id, source, body=False)
+    )
     runs = (_resumed(target, run) for run in overview.runs)
     overview = replace(overview, runs=[_in_line(target, run, now) for run in runs])
     event = overview.event
@@ -248,13 +257,32 @@ def _in_line(target: Target, run: Run, now: datetime) -> Run:
 
 def _resumed(target: Target, run: Run) -> Run:
     """Returns a run that waits for a resumption which has happened, with that as its reason."""
-    if run.waits_for != RESUMPTION:
+    if run.waits_for not in RESUMPTIONS:
         return run
-    row = target.table.get(control_key(run.handler))
+    subject, name = Subject.HANDLER, run.handler
+    if run.waits_for == TENANT_RESUMPTION:
+        subject, name = Subject.TENANT, run.tenant
+    row = target.table.get(control_key(name, subject))
     if row is None or row["paused"]:
         return run
-    why = f"{run.handler} was resumed by {row['by']} at {spelled(from_ms(row['changed_at']))}"
+    why = f"{name} was resumed by {row['by']} at {spelled(from_ms(row['changed_at']))}"
     return replace(run, waits_for="its turn after the pause", last_error=why)
+
+
+def the_one_shown(
+    call: Invocation, event_id: str, source: str | None, *, show: bool, command: str
+) -> Overview:
+    """Returns the event with its body, whose personal fields are masked unless `show`.
+
+    Raises CommandError unless exactly one event matches.
+    """
+    overview = the_one(call, event_id, source, body=not show)
+    event = EventName(overview.event.source, overview.event.event_id)
+    masks = Masks(call, show=show, command=command, event=event)
+    if show:
+        # Read after the audit row was written.
+        overview = the_one(call, event_id, event.source, body=True)
+    return replace(overview, event=masks.event(overview.event))
 
 
 def the_one(call: Invocation, event_id: str, source: str | None, *, body: bool) -> Overview:

@@ -10,13 +10,14 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from webhook_inbox.domain.errors import Permanent
+from webhook_inbox.domain.errors import Permanent, Skipped
 from webhook_inbox.domain.manifest import matches
 from webhook_inbox.domain.ports import Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms
 from webhook_inbox.ledger.queries import Ledger, Received
 from webhookctl.checkout import require_known
 from webhookctl.deliveries.forward import PREFIX, Forwarder
+from webhookctl.display.personal import Masks, ShowPersonal
 from webhookctl.display.times import iso, moment, spelled
 from webhookctl.following.arrivals import Arrivals
 from webhookctl.following.connection import Connection
@@ -56,6 +57,7 @@ def listen(
         bool,
         typer.Option("--allow-remote", help="Forward to another machine; payloads leave this one."),
     ] = False,
+    show_personal: ShowPersonal = False,
 ) -> None:
     """Copy each new event to an address on this machine, until Ctrl-C; changes no run.
 
@@ -73,7 +75,8 @@ def listen(
     arrivals = _arrivals(call, table, {} if since else place, since)
     if secret_env is None:
         output.note(f"Requests are signed as Standard Webhooks with SIGNING_SECRET={secret}.")
-    copies = Copies(call, Ledger(table=table, blobs=target.blobs), forwarder)
+    masks = Masks(call, show=show_personal, command="listen", source=source)
+    copies = Copies(call, Ledger(table=table, blobs=target.blobs), forwarder, masks)
     copies.restore(place.get("waiting"))
 
     def poll() -> None:
@@ -104,8 +107,11 @@ class Waiting:
 class Copies:
     """Forwards events, and the failed ones again a bounded number of times."""
 
-    def __init__(self, call: Invocation, ledger: Ledger, forwarder: Forwarder) -> None:
+    def __init__(
+        self, call: Invocation, ledger: Ledger, forwarder: Forwarder, masks: Masks
+    ) -> None:
         self._call = call
+        self._masks = masks
         self._ledger = ledger
         self._forwarder = forwarder
         self._waiting: list[Waiting] = []
@@ -163,11 +169,11 @@ class Copies:
         now = self._call.clock.now()
         try:
             found = self._ledger.overview(event.source, event.event_id, now=now, with_body=True)
-        except Permanent as error:
+        except (Permanent, Skipped) as error:
             return f"its body cannot be read: {error}"
         if found is None:
             return "it has expired"
-        return self._forwarder.send(found.event, attempt=attempt, now=now)
+        return self._forwarder.send(self._masks.event(found.event), attempt=attempt, now=now)
 
     def _show(self, event: Received, outcome: str, attempt: int, failure: str) -> None:
         output = self._call.output

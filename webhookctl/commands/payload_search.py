@@ -4,7 +4,7 @@ import json
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Annotated, Any, Final
@@ -14,10 +14,12 @@ import typer
 from jmespath.exceptions import ArityError, JMESPathError, ParseError, UnknownFunctionError
 from jmespath.parser import ParsedResult
 
+from webhook_inbox.domain.errors import Skipped
 from webhook_inbox.domain.model import Overview
 from webhook_inbox.ledger.queries import Ledger, Received
 from webhookctl.checkout import require_known
 from webhookctl.display.output import counted, cut
+from webhookctl.display.personal import Masks, ShowPersonal
 from webhookctl.display.table import Column, Fit
 from webhookctl.display.times import iso, moment, span
 from webhookctl.following.metered import MeteredTable, priced
@@ -41,7 +43,7 @@ VALUE: Final = Column("VALUE", Fit.NOTE)
 
 
 @takes_options
-def search(
+def search(  # noqa: PLR0913 - one parameter per option
     call: Invocation,
     *,
     expression: Annotated[
@@ -58,12 +60,15 @@ def search(
     show_value: Annotated[
         bool, typer.Option("--show-value", help="Print the value of JMESPATH as well.")
     ] = False,
+    show_personal: ShowPersonal = False,
 ) -> None:
     """Find events whose JSON body fulfils a JMESPath expression, newest first.
 
     A body is found if the value is neither null, false nor empty. Bodies are not printed.
     """
     matched = _compiled(expression)
+    if show_personal and not show_value:
+        raise typer.BadParameter("--show-personal is about the value: add --show-value")
     now = call.clock.now()
     low, high = moment(since, now), moment(until, now) if until else now
     require_known(call.target, source=source, handler=None)
@@ -71,10 +76,20 @@ def search(
     ledger = Ledger(table=table, blobs=call.target.blobs)
     # The index bounds the time, both ends included: nothing is left out where a search continues.
     wanted = Wanted(source, type_)
+    masks = Masks(
+        call, show=show_personal, command="inbox search", expression=expression, source=source
+    )
     names = filter(wanted.names, ledger.received(low, high, newest_first=True))
+
+    def masked(found: Match) -> Match:
+        if not show_value:
+            return found
+        event = found.overview.event
+        return replace(found, value=matched(masks.body(event.source, event.body)))
+
     reading = Reading(call, low, high, max_events)
     found = islice(reading.matches(names, ledger, matched), limit)
-    rows = [row for each in found if (row := _shown(call, each, show_value=show_value))]
+    rows = [row for each in found if (row := _shown(call, masked(each), show_value=show_value))]
     if rows:
         columns = (*COLUMNS, VALUE) if show_value else COLUMNS
         call.output.table(columns, rows, now=now)
@@ -119,7 +134,10 @@ class Reading:
         now = self.begun
 
         def read(name: Received) -> Overview | None:
-            return ledger.overview(name.source, name.event_id, now=now, with_body=True)
+            try:
+                return ledger.overview(name.source, name.event_id, now=now, with_body=True)
+            except Skipped:
+                return None  # Its payload is erased.
 
         with ThreadPoolExecutor(READERS) as pool:
             ahead: deque[Future[Overview | None]] = deque()

@@ -28,6 +28,7 @@ from webhookctl.checkout import Checkout, known_source, require_known
 from webhookctl.command_tree import CommandTree
 from webhookctl.display.event import body_object
 from webhookctl.display.output import counted
+from webhookctl.display.personal import Masks, ShowPersonal
 from webhookctl.display.rejected import print_rejected, print_results, rejected_object
 from webhookctl.display.table import Column, Fit
 from webhookctl.display.times import iso, moment
@@ -145,6 +146,7 @@ def show(
     id_: Annotated[str, typer.Argument(metavar="ID", help="The id, as listed.")],
     source: Source = None,
     body: Body = False,
+    show_personal: ShowPersonal = False,
 ) -> None:
     """Show one rejected delivery; signatures and tokens are never printed."""
     delivery = next(_find(call, source, RejectedFilter(ids=(id_,))), None)
@@ -152,7 +154,9 @@ def show(
         raise CommandError(_unknown(call, [id_]))
     spec = known_source(call.target, delivery.source)
     provider = None if spec is None else providers.load(spec)
-    shown = body_object(_body(call, delivery)) if body else {}
+    if show_personal and not body:
+        raise typer.BadParameter("--show-personal is about the body: add --body")
+    shown = _shown_body(call, delivery, show=show_personal) if body else {}
     if call.as_json:
         call.output.json({**rejected_object(delivery, provider), **shown})
         return
@@ -163,6 +167,11 @@ def show(
     if body:
         call.output.line()
         call.output.lines("".join(shown.values()))
+
+
+def _shown_body(call: Invocation, delivery: RejectedDelivery, *, show: bool) -> dict[str, str]:
+    masks = Masks(call, show=show, command="rejected show", delivery=delivery.id)
+    return body_object(masks.body(delivery.source, _body(call, delivery)))
 
 
 def _body(call: Invocation, delivery: RejectedDelivery) -> bytes:

@@ -8,6 +8,7 @@ import typer
 
 from webhook_inbox.adapters.system import SystemRandomness
 from webhook_inbox.domain.model import EventStatus
+from webhook_inbox.domain.quotas import token
 from webhook_inbox.ledger import audit
 from webhook_inbox.ledger.audit import AuditRecord
 from webhook_inbox.replay.report import WOULD_SEND, ReplayReport
@@ -106,7 +107,7 @@ def replay(  # noqa: PLR0913 - one parameter per option
         "event_ids": event_ids or None,
         "error_contains": error_contains,
         "error_class": error_class,
-        "tenant": tenant,
+        "tenant": tenant and token(tenant),
         "where": where,
         "received_after": iso(moment(since, now)) if since else None,
         "received_before": iso(moment(until, now)) if until else None,

@@ -8,6 +8,7 @@ import typer
 
 from webhook_inbox.domain.manifest import matches
 from webhook_inbox.domain.model import EventStatus, Overview, Run
+from webhook_inbox.domain.quotas import token
 from webhook_inbox.ledger.queries import Ledger, Received
 from webhookctl.checkout import require_known
 from webhookctl.display.event import names_of
@@ -17,7 +18,15 @@ from webhookctl.following.arrivals import Arrivals
 from webhookctl.following.changes import Changes
 from webhookctl.following.connection import PAUSE, Connection
 from webhookctl.following.metered import MeteredTable, priced
-from webhookctl.invocation import EventType, Handler, Invocation, Since, Source, takes_options
+from webhookctl.invocation import (
+    EventType,
+    Handler,
+    Invocation,
+    Since,
+    Source,
+    Tenant,
+    takes_options,
+)
 
 # Without --since, a tail begins with the events of the last minute.
 BEFORE: Final = timedelta(minutes=1)
@@ -36,6 +45,7 @@ def tail(
         EventStatus | None,
         typer.Option(metavar="STATUS", help="Only events and runs that get this status."),
     ] = None,
+    tenant: Tenant = None,
     since: Since = None,
 ) -> None:
     """Show events and changes of status as they happen, until Ctrl-C; the last minute at first.
@@ -46,7 +56,9 @@ def tail(
     now = call.clock.now()
     begin = now - BEFORE if since is None else moment(since, now)
     table = MeteredTable(call.target.table)
-    live = LiveList(call, table, Filters(source, type_, handler, status), since=begin)
+    live = LiveList(
+        call, table, Filters(source, type_, handler, status, tenant and token(tenant)), since=begin
+    )
     connection = Connection(call.output, call.clock, to=call.target.name)
     connection.follow(live.poll, live=live.cost)
 
@@ -55,18 +67,23 @@ class Filters:
     """The filters of a tail; None matches all."""
 
     def __init__(
-        self, source: str | None, type_: str | None, handler: str | None, status: EventStatus | None
+        self,
+        source: str | None,
+        type_: str | None,
+        handler: str | None,
+        status: EventStatus | None,
+        tenant: str | None,
     ) -> None:
         self._source = source
         self._type = type_
         self._handler = handler
         self._status = status
+        self._tenant = tenant
 
-    def names(self, source: str, type_: str) -> bool:
-        """Returns whether an event or run of this source and type may be shown."""
-        return self._source in {None, source} and (
-            self._type is None or matches((self._type,), type_)
-        )
+    def names(self, found: Received | Run) -> bool:
+        """Returns whether an event or run of this source, type and tenant may be shown."""
+        known = self._source in {None, found.source} and self._tenant in {None, found.tenant}
+        return known and (self._type is None or matches((self._type,), found.type))
 
     def event(self, overview: Overview) -> bool:
         """Returns whether an event is shown."""
@@ -75,7 +92,7 @@ class Filters:
 
     def run(self, run: Run) -> bool:
         """Returns whether a run is shown."""
-        named = self.names(run.source, run.type) and self._handler in {None, run.handler}
+        named = self.names(run) and self._handler in {None, run.handler}
         return named and (self._status is None or str(self._status) == str(run.status))
 
 
@@ -109,7 +126,7 @@ class LiveList:
         return f"It reads every {PAUSE:g} s; an hour of such reads costs {hour}."
 
     def _arrived(self, event: Received) -> None:
-        if not self._filters.names(event.source, event.type):
+        if not self._filters.names(event):
             return
         now = self._call.clock.now()
         overview = self._ledger.overview(event.source, event.event_id, now=now)

@@ -10,6 +10,7 @@ from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.json_path import parse
 from webhook_inbox.domain.manifest import SourceSpec
 from webhook_inbox.domain.provider import Provider
+from webhook_inbox.ingest.verification import NAMES_SHOWN, unread
 from webhookctl.diagnosis.hypothesis import Cause
 
 VERSION: Final = re.compile(r"(?:^|[\s,;])(v[0-9]+[a-z]?)[=,]")
@@ -19,8 +20,10 @@ MODES: Final = ("livemode", "live_mode", "live", "test", "testmode", "test_mode"
 def missing(provider: Provider, present: Iterable[str]) -> Cause:
     """Returns the cause of a missing signature."""
     absent = sorted(provider.signature_headers - set(present))
-    words = f"no {', '.join(absent) or 'signature'} was received: the request was not signed, or a"
-    words += " proxy removed it"
+    others = unread(provider, dict.fromkeys(present, ""))
+    listed = ", ".join(others[:NAMES_SHOWN]) or "no other header that may have it"
+    words = f"no {', '.join(absent) or 'signature'} was received: the request was not signed, a"
+    words += f" proxy removed it, or it has another name; received: {listed}"
     remedy = "let the proxy forward it; check that the provider has a secret to sign with"
     strangers = _whose(set(present) - {"authorization"})
     if strangers:

@@ -19,7 +19,7 @@ from webhook_inbox.ingest.verification import PublishedKeys, verify
 from webhookctl.diagnosis import clock, clues
 from webhookctl.diagnosis.bodies import bodies
 from webhookctl.diagnosis.hypothesis import Cause, Hypothesis, Trial
-from webhookctl.diagnosis.requests import addresses, headers, registered
+from webhookctl.diagnosis.requests import addresses, headers, names, registered
 from webhookctl.diagnosis.schemes import schemes
 from webhookctl.diagnosis.secrets import secrets
 
@@ -96,6 +96,7 @@ class _Examination:
             partial(_others, others=others),
             *((registered(url),) if url else ()),
             headers,
+            names,
             schemes,
             secrets,
             bodies,

@@ -3,15 +3,18 @@
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import product
+from itertools import combinations, permutations, product
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from webhook_inbox import providers
+from webhook_inbox.ingest.verification import unread
 from webhookctl.diagnosis.hypothesis import Cause, Hypothesis, Trial
 from webhookctl.diagnosis.schemes import settings_of
 
 PREFIXES: Final = ("sha256=", "sha1=", "v1=", "v0=", "v1,")
+# The number of received headers that are tried in place of a missing one.
+MOST_NAMES: Final = 12
 FORWARDED: Final = ("x-forwarded-host", "x-original-host", "x-forwarded-server")
 
 
@@ -35,6 +38,30 @@ def headers(trial: Trial) -> Iterator[Trial]:
                 )
                 changed = replace(trial.delivery, headers={**came, name: value})
                 yield trial.without(cause, delivery=changed)
+
+
+def names(trial: Trial) -> Iterator[Trial]:
+    """Reads each header that is missing from another one that was received."""
+    provider, came = providers.load(trial.spec), trial.delivery.headers
+    read = provider.signature_headers | provider.kept_headers
+    absent = sorted(name for name in read if not came.get(name))
+    others = unread(provider, came)[:MOST_NAMES]
+    # Two names may be wrong at once: that of the signature, and that of its time.
+    for count in (1, 2):
+        for missing, found in product(combinations(absent, count), permutations(others, count)):
+            values = {name: came[other] for name, other in zip(missing, found, strict=True)}
+            pairs = list(zip(missing, found, strict=True))
+            cause = Cause(
+                "header-name",
+                "; ".join(
+                    f"no {name} was received: its value is in {other}" for name, other in pairs
+                ),
+                "in the source's table, write "
+                + " and ".join(f"{other} in place of {name}" for name, other in pairs)
+                + "; or keep the provider's header names in the proxy",
+            )
+            changed = replace(trial.delivery, headers={**came, **values})
+            yield trial.without(cause, delivery=changed)
 
 
 def _name(name: str) -> str:

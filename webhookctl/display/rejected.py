@@ -17,6 +17,7 @@ from webhookctl.display.times import iso
 from webhookctl.invocation import Invocation
 
 UNSHOWN: Final = "(stored, not shown)"
+UNSTORED: Final = "(not stored)"
 COLUMNS: Final = (
     Column("SOURCE", Fit.NAME),
     Column("ID", Fit.ID),
@@ -67,8 +68,14 @@ def _headers(delivery: RejectedDelivery, provider: Provider | None) -> dict[str,
     if provider is not None:
         harmless |= provider.kept_headers
         harmless -= provider.signature_headers | provider.token_headers
-    headers: Mapping[str, str] = delivery.row["headers"]
-    return {k: v if k in harmless else UNSHOWN for k, v in sorted(headers.items())}
+    row = delivery.row
+    headers: Mapping[str, str] = row["headers"]
+    stored = (
+        headers.keys() | row.get("unread_headers", {}).keys() | row.get("unread_tokens", {}).keys()
+    )
+    names = sorted(stored | {*row.get("header_names", ())})
+    shown = {name: UNSHOWN if name in stored else UNSTORED for name in names}
+    return shown | {k: v for k, v in headers.items() if k in harmless}
 
 
 def print_results(call: Invocation, results: Sequence[ReverifiedDelivery], limit: int) -> None:
@@ -135,7 +142,14 @@ def _next_steps(
             event_id = result.event.event_id
             inspect = program.command("inbox inspect", argument=event_id)
             yield f"{event_id} was received before with different content: `{inspect}`."
-    for source in sorted({result.rejected.source for result in results if result.reason}):
+    failed = [result for result in results if result.reason]
+    unnamed = {each.rejected.source for each in failed if "received: " in each.detail}
+    for source in sorted(unnamed):
+        yield (
+            f"Deliveries of {source} lack a header that its scheme reads. If it was sent under"
+            " another name, correct the name in inbox.toml, repeat, and deploy."
+        )
+    for source in sorted({result.rejected.source for result in failed} - unnamed):
         yield (
             f"Deliveries of {source} that still fail were not signed with its current secrets, or"
             " not sent by its provider. Compare the secrets, correct them with"

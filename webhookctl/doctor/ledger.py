@@ -8,7 +8,7 @@ from typing import Final
 from webhook_inbox.destinations.circuit import Phase, breaker_key, circuit_from
 from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.domain.timestamps import to_ms
-from webhook_inbox.ledger.pauses import RESUMPTION, controls
+from webhook_inbox.ledger.pauses import RESUMPTIONS, controls
 from webhook_inbox.ledger.schema import live
 from webhookctl.display.output import counted
 from webhookctl.display.times import iso, span
@@ -27,17 +27,17 @@ TIMED: Final = frozenset({Status.FAILED, Status.DEFERRED})
 
 
 def paused(exam: Examination) -> Iterator[Result]:
-    """Yields a warning for each paused handler."""
+    """Yields a warning for each paused handler and tenant."""
     found = [each for each in controls(exam.target.table).values() if each.paused]
     for each in found:
-        resume = exam.program.command("handlers resume", argument=each.handler)
+        resume = exam.program.command(f"{each.subject}s resume", argument=each.name)
         yield Result.judged(
             "paused",
-            f"{each.handler} since {iso(each.at)} by {each.by}: {each.reason}",
+            f"{each.name} since {iso(each.at)} by {each.by}: {each.reason}",
             warning=f"resume it with `{resume}`",
         )
     if not found:
-        yield Result.judged("paused", "no handler")
+        yield Result.judged("paused", "no handler, no tenant")
 
 
 def circuits(exam: Examination) -> Iterator[Result]:
@@ -86,11 +86,11 @@ def _held(exam: Examination, held: Sequence[Run], least: str) -> Result:
 
 
 def _oldest(exam: Examination, runs: Sequence[Run]) -> Result:
-    # A paused handler's runs have a due time too, and wait for a person.
+    # The runs of a paused handler or tenant have a due time too, and wait for a person.
     late = [
         (run.next_attempt_at, run.handler, run.event_id)
         for run in runs
-        if run.status in TIMED and run.waits_for != RESUMPTION
+        if run.status in TIMED and run.waits_for not in RESUMPTIONS
         if run.next_attempt_at is not None and run.next_attempt_at <= exam.now
     ]
     if not late:

@@ -15,7 +15,7 @@ from webhook_inbox.handlers.approvals import ApprovalRequest
 from webhook_inbox.handlers.completions.tokens import COMPLETION
 from webhook_inbox.ledger.deadlines import VISIBILITY, overdue_at
 from webhook_inbox.ledger.lease import CLOCK_SKEW
-from webhook_inbox.ledger.pauses import RESUMPTION
+from webhook_inbox.ledger.pauses import RESUMPTIONS, TENANT_RESUMPTION
 from webhook_inbox.processor.settlement import ROLLING
 from webhook_inbox.queue.line import TURN
 from webhookctl.display.output import cut
@@ -254,7 +254,7 @@ def _deferred(run: Run, now: datetime, program: Program) -> Steps:
             f"Deploy a version that has the handler {run.handler}: the run is given up"
             f" {relative(end, now)} ({spelled(end)}).",
         )
-    if run.waits_for == RESUMPTION:
+    if run.waits_for in RESUMPTIONS:
         return _paused(run, program)
     if run.waits_for == TURN:
         return (_behind(run),)
@@ -269,11 +269,13 @@ def _deferred(run: Run, now: datetime, program: Program) -> Steps:
 
 def _paused(run: Run, program: Program) -> Steps:
     why = f" ({_short(run.last_error)})" if run.last_error else ""
+    of_tenant = run.waits_for == TENANT_RESUMPTION
+    group, name = ("tenants", run.tenant) if of_tenant else ("handlers", run.handler)
     return (
-        f"Resume: {run.handler} was paused{why}; its run continues within two minutes of:",
-        program.command("handlers resume", argument=run.handler),
+        f"Resume: {name} was paused{why}; its run continues within two minutes of:",
+        program.command(f"{group} resume", argument=name),
         "To see the pause:",
-        program.command("handlers list"),
+        program.command(f"{group} list"),
     )
 
 

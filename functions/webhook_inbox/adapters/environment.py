@@ -93,6 +93,7 @@ class MaintenanceEnvironment(_QueueEnvironment):
     """
 
     table_name: str
+    bucket_name: str
     dlq_names: Texts
 
     @property

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from webhook_inbox.configuration.destination import Destination
 from webhook_inbox.configuration.table import ConfigTable, ExactlyOneOf, Header, Name, Text
+from webhook_inbox.ledger.schema import EVENT_LIFE
 
 
 def _address(value: str) -> str:
@@ -46,12 +47,35 @@ Certificate = Annotated[
         )
     ),
 ]
+
+
+def _retention(value: str) -> str:
+    if re.fullmatch(r"[1-9][0-9]{0,5}d", value, re.ASCII) is None:
+        raise ValueError(f'"{value}" is not a number of days; write it like "7d"')
+    if int(value[:-1]) > EVENT_LIFE.days:
+        raise ValueError(
+            f'"{value}" is longer than an event is stored; give at most "{EVENT_LIFE.days}d",'
+            " and keep older payloads with `webhookctl inbox export --to`"
+        )
+    return value
+
+
+def _field_path(value: str) -> str:
+    if re.fullmatch(r"[^\s.]+(\.[^\s.]+)*", value) is None:
+        raise ValueError(f'"{value}" is not a path; write it like "customer.email"')
+    return value
+
+
 HostedZone = Annotated[
     str,
     AfterValidator(
         _matching(r"Z[A-Z0-9]{1,31}", 'is not the id of a hosted zone; write "Z…", without a path')
     ),
 ]
+
+
+Retention = Annotated[str, AfterValidator(_retention)]
+FieldPath = Annotated[str, AfterValidator(_field_path)]
 
 
 class Throttle(ConfigTable):
@@ -116,6 +140,16 @@ class Source(ConfigTable):
         default=None,
         description="the location of the tenant's name, one of { header = … }, { json = … },"
         " { form = … }, { query = … }",
+    )
+    retention: Retention | None = Field(
+        default=None,
+        description="the days after which an event's payload is erased once its runs have ended,"
+        ' "1d" to "35d"; the ledger keeps the event itself for 35 days',
+    )
+    personal: list[FieldPath] = Field(
+        default=[],
+        description='paths of JSON fields with personal data, like "customer.email", which'
+        " operators see as `[personal]`",
     )
     throttle: Throttle | None = Field(
         default=None,

@@ -248,6 +248,8 @@ def _source(name: str, source: Source, table: dict[str, Any]) -> SourceSpec:
         identical_body=source.identical_body,
         callers=source.auth is not None or source.provider in CALLERS,
         tenant=source.tenant.location if source.tenant else (),
+        retention=86400.0 * int(source.retention[:-1]) if source.retention else 0.0,
+        personal=tuple(source.personal),
         settings={key: value for key, value in table.items() if key not in Source.model_fields},
     )
     provider = providers.load(spec)  # validates the settings, as the Lambda will

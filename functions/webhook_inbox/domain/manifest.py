@@ -113,7 +113,8 @@ class SourceSpec:
     accepted under another id: "hold" (stored, its runs held), "run" or "drop". `tenant` is the
     location of the tenant's name as (kind, name): "header" (its name in lower case), "json" (a
     path), "form" or "query"; () if the source has no tenants. `callers` is True for your own
-    callers, who get a status URL.
+    callers, who get a status URL. `retention` is the seconds after which a payload is erased, 0 if
+    it is kept as long as its event. `personal` has the paths of the body's personal fields.
     """
 
     name: str
@@ -124,6 +125,8 @@ class SourceSpec:
     identical_body: str = HOLD
     callers: bool = False
     tenant: tuple[str, ...] = ()
+    retention: float = 0.0
+    personal: tuple[str, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -212,6 +212,11 @@ class Run:
     in_due_index: bool = False
 
     @property
+    def forced(self) -> bool:
+        """Whether an operator forced the replay of the finished run."""
+        return bool(self.replays and self.replays[-1].get("forced"))
+
+    @property
     def round_began_at(self) -> datetime | None:
         """When the run was first begun, last replayed or last resumed.
 

@@ -103,7 +103,8 @@ class Outgoing:
     Attributes:
         body: its text.
         delay: the seconds (0-900) before it can be received; 0 on a FIFO queue.
-        group: the message group id; only on a FIFO queue.
+        group: the message group id: the order of a FIFO queue, the fairness of a standard one;
+            "" for none, on a standard queue only.
         dedup: the deduplication id, for 5 minutes; only on a FIFO queue.
     """
 

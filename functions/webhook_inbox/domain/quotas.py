@@ -46,12 +46,13 @@ def takes(message: Outgoing, *, fifo: bool = False) -> bool:
     if fifo:
         named = _TOKEN.fullmatch(message.group) and _TOKEN.fullmatch(message.dedup)
         return named is not None and message.delay == 0 and sendable(message.body)
-    plain = not message.group and not message.dedup
+    fair = not message.group or _TOKEN.fullmatch(message.group) is not None
+    plain = fair and not message.dedup
     return plain and 0 <= message.delay <= DELAY_SECONDS and sendable(message.body)
 
 
 def token(text: str) -> str:
-    """Returns the text as a FIFO queue's id: its hash if it has other characters."""
+    """Returns the text as a group or deduplication id: its hash if it has other characters."""
     if _TOKEN.fullmatch(text):
         return text
     return f"sha256:{sha256(text.encode(errors='surrogatepass')).hexdigest()}"

@@ -245,7 +245,7 @@ class IdempotentReceiver:
             for name in handlers:
                 hold(self._table, event, name)
             return ()
-        return [(self._manifest.lane_of(name), _first_message(event, name)) for name in handlers]
+        return [(self._manifest.lane_of(name), RunMessage.first(event, name)) for name in handlers]
 
     def _store_conflict(self, event: StoredEvent, known: Item) -> None:
         packed = payloads.pack(event.body, source=event.source, event_id=event.event_id)
@@ -270,11 +270,6 @@ def _outcome_of_new(event: StoredEvent) -> IngestOutcome:
     if event.dropped:
         return IngestOutcome.REPLAYED
     return IngestOutcome.HELD if event.held else IngestOutcome.ACCEPTED
-
-
-def _first_message(event: StoredEvent, handler: str) -> RunMessage:
-    ordering_key = event.ordering_keys.get(handler, "")
-    return RunMessage(event.source, event.event_id, handler, ordering_key=ordering_key)
 
 
 def _same_content(stored: Item, event: StoredEvent) -> bool:

@@ -28,7 +28,12 @@ from webhook_inbox.ingest.deduplication import IdempotentReceiver, Recorded
 from webhook_inbox.ingest.ignored import IgnoredTypes
 from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
 from webhook_inbox.ingest.rejected import RejectedStore
-from webhook_inbox.ingest.verification import PublishedKeys, is_well_formed, verify
+from webhook_inbox.ingest.verification import (
+    PublishedKeys,
+    explained,
+    is_well_formed,
+    verify,
+)
 from webhook_inbox.ledger.schema import dedupe_key
 from webhook_inbox.queue.lanes import Lanes
 
@@ -201,6 +206,7 @@ class Ingest:
     def _refuse(
         self, delivery: Delivery, source: SourceSpec, provider: Provider, error: Rejected
     ) -> Receipt:
+        error = explained(provider, error, delivery.headers)
         status, reason, detail = provider.statuses[error.reason], str(error.reason), error.detail
         # An offer holds a secret, so it is not stored (G10). A smoke test leaves nothing behind.
         offered = provider.offer is not None and provider.offer(delivery) is not None

@@ -2,7 +2,7 @@
 
 import hmac
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -19,6 +19,7 @@ from webhook_inbox.domain.provider import Provider
 from webhook_inbox.domain.secrets import TOKEN_KEY, SecretCache
 from webhook_inbox.domain.timestamps import from_ms, from_seconds, to_ms, to_seconds
 from webhook_inbox.ingest.events import GENERAL_HEADERS, OMITTED, substituted
+from webhook_inbox.ingest.verification import NAME_LENGTH, unread
 from webhook_inbox.ledger import payloads
 from webhook_inbox.ledger.schema import live
 
@@ -33,6 +34,16 @@ HASHED: Final = "hmac-sha256:"
 HIDDEN: Final = "hidden"
 # The place of a token in the body.
 BODY: Final = "body"
+# The number of names that are stored of a delivery's headers, and the size of the values of those
+# that its scheme does not read.
+NAMES: Final = 64
+UNREAD_LIMIT: Final = 8 * 1024
+# The name, and the value, of a header that may authenticate its sender by itself.
+CREDENTIAL: Final = re.compile(
+    r"token|secret|passw|credential|cookie|authori[sz]|api-?key|session|jwt|bearer"
+    r"|(?:^|[-_])(?:key|auth)(?:[-_]|$)"
+)
+CREDENTIAL_VALUE: Final = re.compile(r"(?:bearer|basic|token|apikey)\s|eyj", re.IGNORECASE)
 # The name of a query's field that is shown to an operator.
 NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,19}", re.ASCII)
 
@@ -85,7 +96,9 @@ class RejectedStore:
     ) -> bool:
         """Stores a delivery without making it an event; False when the minute's share is used up.
 
-        Stores only the headers that its scheme and its naming need.
+        Stores the headers that its scheme and its naming need, the names of all, and the values of
+        the others up to 8 KB: inbox.toml may have the wrong name of a header. A value that may be a
+        credential is stored as a keyed hash if the source has tokens, otherwise not at all.
 
         Args:
             delivery: the delivery.
@@ -187,6 +200,8 @@ def _row(
     needed = GENERAL_HEADERS | provider.kept_headers | provider.signature_headers | {"host"}
     headers = {k: v for k, v in delivery.headers.items() if k in needed}
     tokens = {k: blind(k, headers[k]) for k in headers.keys() & provider.token_headers}
+    others = _unread(delivery, provider)
+    hashed_others = {k: blind(k, v) for k, v in others.items()} if provider.bears_tokens else {}
     return {
         "pk": partition(delivery.source),
         "sk": f"{to_ms(delivery.received_at):013d}#{digest[:16]}",
@@ -195,9 +210,33 @@ def _row(
         "method": delivery.method,
         "path": _text(redact(delivery.path)),
         "query": _text(redact(_query(delivery, provider, blind))),
-        "headers": {name: _text(redact(value)) for name, value in (headers | tokens).items()},
+        "headers": _texts(headers | tokens, redact),
+        "header_names": [_text(redact(k[:NAME_LENGTH])) for k in sorted(delivery.headers)[:NAMES]],
+        "unread_headers": {} if provider.bears_tokens else _texts(others, redact),
+        "unread_tokens": {k: v for k, v in hashed_others.items() if v != HIDDEN},
         "fingerprint": digest,
     }
+
+
+def _unread(delivery: Delivery, provider: Provider) -> dict[str, str]:
+    """Returns the headers that a corrected name may select; the shortest, up to a total size."""
+    found: dict[str, str] = {}
+    left = UNREAD_LIMIT
+    for name in sorted(unread(provider, delivery.headers), key=lambda k: len(delivery.headers[k])):
+        value = delivery.headers[name]
+        credential = CREDENTIAL.search(name) or CREDENTIAL_VALUE.match(value)
+        # A cookie belongs to a browser's user.
+        if (credential and not provider.bears_tokens) or "cookie" in name:
+            continue
+        left -= len(name) + len(value.encode(errors="replace"))
+        if left < 0:
+            break
+        found[name] = value
+    return found
+
+
+def _texts(headers: Mapping[str, str], redact: Callable[[str], str]) -> dict[str, str]:
+    return {name: _text(redact(value)) for name, value in headers.items()}
 
 
 def _query(delivery: Delivery, provider: Provider, blind: Blind) -> str:

@@ -21,7 +21,16 @@ from webhook_inbox.domain.errors import ConditionFailed, ConfigurationError, Per
 from webhook_inbox.domain.json_path import fields
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
 from webhook_inbox.domain.model import Delivery, StoredEvent
-from webhook_inbox.domain.ports import NOWHERE, Blobs, Change, Fetcher, Key, Randomness, Table
+from webhook_inbox.domain.ports import (
+    NOWHERE,
+    Blobs,
+    Change,
+    Fetcher,
+    Item,
+    Key,
+    Randomness,
+    Table,
+)
 from webhook_inbox.domain.provider import Provider, Sample
 from webhook_inbox.domain.secrets import TOKEN_KEY, SecretCache
 from webhook_inbox.domain.timestamps import to_ms
@@ -30,7 +39,12 @@ from webhook_inbox.ingest.deduplication import IdempotentReceiver
 from webhook_inbox.ingest.events import substituted
 from webhook_inbox.ingest.receipt import IngestOutcome
 from webhook_inbox.ingest.rejected import BODY, HASHED, HIDDEN, RejectedDelivery, hashed
-from webhook_inbox.ingest.verification import PublishedKeys, verify
+from webhook_inbox.ingest.verification import (
+    PublishedKeys,
+    explained,
+    missing_headers,
+    verify,
+)
 from webhook_inbox.ledger import audit, payloads
 from webhook_inbox.ledger.audit import Actor, EventName
 
@@ -103,7 +117,7 @@ class Reverification:
         except Permanent as error:
             return ReverifiedDelivery(rejected, ReleaseVerdict.LOST, detail=str(error))
         except Rejected as error:
-            detail = f"{error.detail}{_token_remark(rejected)}"
+            detail = f"{self._told(rejected, error)}{_token_remark(rejected, self._of(rejected))}"
             return ReverifiedDelivery(
                 rejected, ReleaseVerdict.INVALID, reason=str(error.reason), detail=detail
             )
@@ -161,11 +175,26 @@ class Reverification:
             method=row["method"],
             path=row["path"],
             query=row["query"],
-            headers=row["headers"],
+            headers=_headers(row, self._of(rejected)),
             body=self.body(rejected),
             received_at=rejected.received_at,
         )
-        return stored if _token_remark(rejected) == "" else self._with_tokens(stored)
+        hidden = _token_remark(rejected, self._of(rejected))
+        return self._with_tokens(stored) if hidden else stored
+
+    def _of(self, rejected: RejectedDelivery) -> Provider:
+        """Returns the provider of a delivery's source, with its current settings."""
+        return self._providers(self._manifest.sources[rejected.source])
+
+    def _told(self, rejected: RejectedDelivery, error: Rejected) -> str:
+        """Returns why a delivery is invalid, with the names of the headers that were received."""
+        provider = self._of(rejected)
+        received = dict.fromkeys(rejected.row.get("header_names", ()), "unknown")
+        headers = {**received, **_headers(rejected.row, provider)}
+        absent = missing_headers(provider, error, _headers(rejected.row, provider))
+        if lost := [k for k in absent if k in received and k not in rejected.row["headers"]]:
+            return f"the {lost[0]} header was received, and its value was not stored"
+        return explained(provider, error, headers).detail
 
     def _verify(self, rejected: RejectedDelivery) -> ReverifiedDelivery:
         spec = self._manifest.sources[rejected.source]
@@ -253,10 +282,19 @@ def _tokens(provider: Provider, stored: Delivery, secrets: tuple[str, ...]) -> l
     ]
 
 
-def _token_remark(rejected: RejectedDelivery) -> str:
+def _headers(row: Item, provider: Provider) -> dict[str, str]:
+    """Returns the stored headers, with the hash of each that the provider now reads a token in."""
+    tokens = {k: v for k, v in row.get("unread_tokens", {}).items() if k in provider.token_headers}
+    return {**row.get("unread_headers", {}), **tokens, **row["headers"]}
+
+
+def _token_remark(rejected: RejectedDelivery, provider: Provider) -> str:
     """Returns a remark for a delivery whose token was not stored in clear; "" for any other."""
     row = rejected.row
-    values = [*row["headers"].values(), *(value for _, value in fields(row["query"]))]
+    headers = {
+        k: v for k, v in _headers(row, provider).items() if k not in row.get("unread_headers", {})
+    }
+    values = [*headers.values(), *(value for _, value in fields(row["query"]))]
     values.append(row.get("body_token", ""))
     if any(value.startswith(HASHED) for value in values):
         return "; only a hash of its token was stored, and no current token has that hash"

@@ -5,7 +5,7 @@ needs no key is checked before an unknown one is fetched; a source may name few 
 minute; and no forgery displaces a key that has verified a delivery.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -15,6 +15,7 @@ from webhook_inbox.domain.errors import Reason, Rejected, Unavailable
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import Fetch, Fetcher
 from webhook_inbox.domain.provider import Provider, Verified
+from webhook_inbox.domain.similar_names import did_you_mean
 
 LIFE: Final = timedelta(hours=1)
 # Google and Plaid announce new keys in advance, so a cached key outlives an outage.
@@ -25,6 +26,37 @@ PAUSE: Final = timedelta(seconds=30)
 MISSES: Final = 10
 # The number of proven keys, and that of all others.
 CAPACITY: Final = 64
+# Headers of clients, proxies and networks. No signature or token is searched in them.
+TRANSPORT: Final = frozenset(
+    {
+        "accept",
+        "accept-encoding",
+        "accept-language",
+        "cache-control",
+        "cdn-loop",
+        "connection",
+        "content-encoding",
+        "content-length",
+        "content-type",
+        "forwarded",
+        "host",
+        "traceparent",
+        "tracestate",
+        "transfer-encoding",
+        "user-agent",
+        "via",
+        "x-amzn-trace-id",
+        "x-forwarded-for",
+        "x-forwarded-host",
+        "x-forwarded-port",
+        "x-forwarded-proto",
+        "x-real-ip",
+    }
+)
+# The length of a header's name, and the numbers of received names that are compared and listed.
+NAME_LENGTH: Final = 64
+NAMES_COMPARED: Final = 30
+NAMES_SHOWN: Final = 10
 
 
 @dataclass(slots=True)
@@ -189,3 +221,36 @@ def _is_invalid(provider: Provider, delivery: Delivery, keys: Sequence[str]) -> 
     except Rejected:
         return True
     return False
+
+
+def unread(provider: Provider, headers: Mapping[str, str]) -> list[str]:
+    """Returns the sorted names of the headers among which one that the scheme misses may be."""
+    known = TRANSPORT | provider.signature_headers | provider.kept_headers
+    return sorted(name for name in headers if name not in known and len(name) <= NAME_LENGTH)
+
+
+def missing_headers(provider: Provider, error: Rejected, headers: Mapping[str, str]) -> list[str]:
+    """Returns the sorted names of the absent headers that explain a rejection."""
+    reads = provider.signature_headers | provider.kept_headers
+    absent = sorted(name for name in reads if not headers.get(name))
+    if error.reason is Reason.MISSING_EVENT_ID:
+        return [name for name in absent if name in provider.kept_headers]
+    return [name for name in absent if f"no {name} header" in error.detail]
+
+
+def explained(provider: Provider, error: Rejected, headers: Mapping[str, str]) -> Rejected:
+    """Returns the rejection; where a header is missing, with the names of the received ones.
+
+    Most often the header was sent, under another name than in inbox.toml.
+    """
+    missing = missing_headers(provider, error, headers)
+    if not missing:
+        return error
+    received = unread(provider, headers)
+    # Anyone can send many names.
+    guess = did_you_mean(missing[0], received[:NAMES_COMPARED])
+    listed = ", ".join(received[:NAMES_SHOWN]) or "no other header"
+    more = ", …" if len(received) > NAMES_SHOWN else ""
+    absent = "" if missing[0] in error.detail else f", and {' and '.join(missing)} are missing"
+    told = f"{error.detail}{absent}{f': {guess}' if guess else ';'} received: {listed}{more}"
+    return Rejected(error.reason, told)

@@ -15,7 +15,7 @@ from webhook_inbox.domain.ports import Change, Item, Message, Table
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger.deadlines import overdue_at
 from webhook_inbox.ledger.lease import NotClaimable, claimable, refusal, require_decision
-from webhook_inbox.ledger.pauses import RESUMPTION
+from webhook_inbox.ledger.pauses import RESUMPTIONS
 from webhook_inbox.ledger.schema import (
     RUN_LIFE,
     WAKE,
@@ -131,7 +131,7 @@ def resume(
         Unavailable: the table failed; the change may have been made.
     """
     # The last error of a run that waited for a resumption is the pause, which is over.
-    ended = ("last_error",) if run.waits_for == RESUMPTION else ()
+    ended = ("last_error",) if run.waits_for in RESUMPTIONS else ()
     change = Change(
         set={
             "status": str(Status.PENDING),

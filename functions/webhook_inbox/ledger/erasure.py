@@ -20,6 +20,7 @@ from webhook_inbox.domain.ports import Blobs, Change, Item, Key, Randomness, Tab
 from webhook_inbox.domain.timestamps import from_ms, to_ms
 from webhook_inbox.ledger import audit
 from webhook_inbox.ledger.audit import Actor, EventName
+from webhook_inbox.ledger.queries import Received
 from webhook_inbox.ledger.schema import (
     RUN_PREFIX,
     attempt_to,
@@ -86,8 +87,48 @@ def erase(
         event=EventName(source, event_id),
         now=now,
     )
+    return remove(table, blobs, row, now=now)
+
+
+def erase_of_tenant(
+    table: Table, blobs: Blobs, event: Received, *, now: datetime
+) -> Erasure | None:
+    """Erases what is left of one of a tenant's payloads, without an audit row of its own.
+
+    Returns None if nothing is left: it has expired, was replaced by another tenant's event, or was
+    erased before.
+
+    Raises:
+        Unavailable: storage failed; the payload may be erased, and the call can be repeated.
+    """
+    row = live(table.get(event_key(event.source, event.event_id)), now)
+    if row is None or row.get("tenant", "") != event.tenant or not _is_left(table, row):
+        return None
+    return remove(table, blobs, row, now=now)
+
+
+def _is_left(table: Table, row: Item) -> bool:
+    """Tells whether anything of an event is left to erase."""
+    source, event_id = row["source"], row["event_id"]
+    rows = (row, *table.query(conflict_key(source, event_id, "").pk))
+    if any("erased_at" not in each or "body_ref" in each for each in rows):
+        return True
+    runs = map(run_from, table.query(row["pk"], sk_prefix=RUN_PREFIX))
+    texts = {text for run in runs for text in (run.last_error, *(a.error for a in run.attempts))}
+    return not texts <= {"", ERASED}
+
+
+def remove(table: Table, blobs: Blobs, row: Item, *, now: datetime) -> Erasure | None:
+    """Erases the payload of an event's row, those of its conflicts, and its runs' error texts.
+
+    Returns None if the event was replaced meanwhile.
+
+    Raises:
+        Unavailable: storage failed; the payload may be erased, and the call can be repeated.
+    """
     try:
         erased_at = _empty(table, blobs, row, now)
+        source, event_id = row["source"], row["event_id"]
         for conflict in table.query(conflict_key(source, event_id, "").pk):
             _empty(table, blobs, conflict, now)
     except ConditionFailed:
@@ -122,6 +163,8 @@ def _forget(table: Table, run: Run) -> bool:
         attempt_to(replace(each, error=ERASED if each.error else "")) for each in run.attempts
     ]
     error = {"last_error": ERASED} if run.last_error else {}
+    if not error and not any(each.error for each in run.attempts):
+        return True
     change = Change(set={"attempts": attempts, **error})
     try:
         table.update(key_of_run(run), change, when=as_seen(run))

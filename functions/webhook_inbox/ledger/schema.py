@@ -14,6 +14,7 @@
     destination#{name}            breaker                  circuit: destinations/*circuit*
     same                          limit                    next slots: destinations/rate_limiter
     control                       handler#{name}           paused handler: ledger/pauses
+    same                          tenant#{name}            paused tenant: ledger/pauses
     guard#{source}#{hash}         guard                    accepted content: ingest/deduplication
     conflict#{source}#{id}        {fingerprint}            other content: ingest/deduplication
     rejected#{source}             {time}#{hash}            rejected delivery: ingest/rejected
@@ -27,6 +28,7 @@
     same                          runs#{token}             list of its runs: replay/selections
     reconciler                    cursors                  events read: reconciler/received
     same                          sweeps                   last DLQ sweep: reconciler/reconciler
+    same                          retention                payloads erased: reconciler/retention
     due_index                     handler#{name}           listed handler: ledger/due_handlers
     smoke                         {token}                  smoke test under way: webhookctl/smoke
 

@@ -4,7 +4,7 @@
              ├─ serial handler outside its FIFO lane ─────────► parked, then sent there
              ├─ serial handler, no ordering key in the body ──► dead
              ├─ serial handler, behind another run of its key ► parked in the key's line
-             ├─ handler paused ───────────────────────────────► parked
+             ├─ handler or tenant paused ─────────────────────► parked
              ├─ destination down, or over its rate ───────────► deferred, skipped, failed or dead
              └─ lease
 
@@ -33,7 +33,13 @@ from webhook_inbox.domain.ports import Blobs, Clock, Item, Table
 from webhook_inbox.ledger import payloads
 from webhook_inbox.ledger.deferral import Deferral
 from webhook_inbox.ledger.lease import CLOCK_SKEW, NotClaimable, Refusal
-from webhook_inbox.ledger.pauses import RECHECK, RESUMPTION, HandlerPauses
+from webhook_inbox.ledger.pauses import (
+    RECHECK,
+    RESUMPTION,
+    TENANT_RESUMPTION,
+    HandlerPauses,
+    TenantPauses,
+)
 from webhook_inbox.ledger.schema import run_from, run_key
 from webhook_inbox.processor.settlement import SHORTEST_WAIT
 from webhook_inbox.queue import message_groups
@@ -80,6 +86,7 @@ class Admission:
         self._table = table
         self._blobs = blobs
         self._pauses = HandlerPauses(table, clock)
+        self._tenants = TenantPauses(table, clock)
         self._gate = gate
 
     def admit(
@@ -154,10 +161,16 @@ class Admission:
     ) -> AdmissionDecision | None:
         paused = self._pauses.paused(spec.name)
         if paused is None:
-            return None
+            return self._check_tenant(decision, now)
         why = f"handler {spec.name} is paused: {paused}"
-        waits = Deferral(now + RECHECK, WaitStrategy.PARKED, RESUMPTION, why, counts=False)
-        return replace(decision, deferral=waits)
+        return _parked(decision, RESUMPTION, why, now)
+
+    def _check_tenant(self, decision: AdmissionDecision, now: datetime) -> AdmissionDecision | None:
+        tenant = decision.event.tenant
+        reason = self._tenants.paused(tenant)
+        if reason is None:
+            return None
+        return _parked(decision, TENANT_RESUMPTION, f"tenant {tenant} is paused: {reason}", now)
 
     def _check_destinations(
         self, decision: AdmissionDecision, spec: HandlerSpec, run: Run | None, now: datetime
@@ -216,6 +229,14 @@ class Admission:
         waits_for = WAITS_FOR + admission.destination
         deferral = Deferral(due, wait, waits_for, admission.why, admission.reservations)
         return replace(decision, deferral=deferral)
+
+
+def _parked(
+    decision: AdmissionDecision, waits_for: str, why: str, now: datetime
+) -> AdmissionDecision:
+    """Parks a run until a resumption."""
+    waits = Deferral(now + RECHECK, WaitStrategy.PARKED, waits_for, why, counts=False)
+    return replace(decision, deferral=waits)
 
 
 def _in_turn(

@@ -65,6 +65,7 @@ class Invoker:
         *,
         reservations: Mapping[str, int],
         effects: dict[str, str],
+        hide: Callable[[str], str],
         lane: str,
         end: datetime,
     ) -> None:
@@ -76,6 +77,7 @@ class Invoker:
             run: the leased run.
             reservations: when it may call its destinations.
             effects: receives the outcome of each effect by name.
+            hide: removes the values of the event's personal fields from a text.
             lane: the worker's lane.
             end: when the attempt is ended.
 
@@ -83,12 +85,13 @@ class Invoker:
             BaseException: the run is not done.
         """
         chain = CallChain.read(event.headers)
-        chain.check(spec.name)
+        if not run.forced:
+            chain.check(spec.name)
         # The module is imported within the attempt's time limit: a module that hangs or kills the
         # process costs an attempt, like a handler that does.
         registered = smoke_handler(run) if spec.name == SMOKE else self._handlers(spec)
         handed = _handed(event, registered)
-        context = self._context(event, run, chain, reservations, effects, end)
+        context = self._context(event, run, chain, reservations, effects, hide, end)
         body = handed.json() if spec.order else None
         with self._orders.turn(spec, run, body, backfill=registered.backfill, lane=lane):
             if registered.policy is not None:
@@ -108,6 +111,7 @@ class Invoker:
         chain: CallChain,
         reservations: Mapping[str, int],
         outcomes: dict[str, str],
+        hide: Callable[[str], str],
         end: datetime,
     ) -> Context:
         effects = Effects(
@@ -116,6 +120,7 @@ class Invoker:
             clock=self._clock,
             end=end,
             redact=self._secrets.redact,
+            hide=hide,
             outcomes=outcomes,
         )
         return Context(

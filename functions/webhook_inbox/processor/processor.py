@@ -5,7 +5,7 @@
 A deferral counts no attempt.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -21,6 +21,7 @@ from webhook_inbox.domain.errors import (
 )
 from webhook_inbox.domain.manifest import SMOKE, SPLIT, HandlerSpec, Manifest
 from webhook_inbox.domain.model import Run, Status, StoredEvent, WaitStrategy
+from webhook_inbox.domain.personal import PersonalTexts
 from webhook_inbox.domain.ports import Blobs, Clock, Executor, Item, Message, Randomness, Table
 from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.handlers.completions.jobs import Jobs
@@ -183,10 +184,15 @@ class Processor:
         if line is None and run.place:
             # Its handler was serial when it entered; the runs behind it still wait for it.
             line = Line(self._table, spec.name, run.ordering_key, blocks=spec.blocks)
-        leased = LeasedRun(run, reference, policy, line)
+        personal = PersonalTexts(self._personal_of(event.source))
+        leased = LeasedRun(run, reference, policy, line, personal)
         if known is None:
             return self._settler.unknown_handler(leased)
         return self._attempt(leased, known, decision, row, deadline)
+
+    def _personal_of(self, source: str) -> Sequence[str]:
+        spec = self._manifest.sources.get(source)
+        return spec.personal if spec else ()
 
     def _lease(
         self,
@@ -299,6 +305,7 @@ class Processor:
         except Unavailable as error:
             # The handler has not been called: a storage outage must not cost an attempt.
             return Deferred(self._clock.now() + STORAGE_PAUSE, f"its body cannot be read: {error}")
+        leased.personal.body = event.body
         now, run = self._clock.now(), leased.run
         end = min(deadline - SETTLE_MARGIN, now + timedelta(seconds=spec.timeout))
 
@@ -312,6 +319,7 @@ class Processor:
                 run,
                 reservations=decision.reservations,
                 effects=effects,
+                hide=leased.personal.hide,
                 lane=leased.policy.worker.lane,
                 end=end,
             )

@@ -4,7 +4,7 @@ A crash between the two leaves a message whose lease is refused; `refused` then 
 second step.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -12,6 +12,7 @@ from webhook_inbox.domain.error_text import describe, error_class, error_line
 from webhook_inbox.domain.errors import Deferred, HandlerTimedOut, Held, Permanent, Skipped
 from webhook_inbox.domain.manifest import HandlerSpec
 from webhook_inbox.domain.model import Run, Status, WaitStrategy
+from webhook_inbox.domain.personal import PersonalTexts
 from webhook_inbox.domain.ports import Clock, Randomness, Table
 from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.domain.timestamps import to_ms
@@ -41,12 +42,16 @@ RETRY_AFTER_LIMIT: Final = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class LeasedRun:
-    """A leased run, the message that it was leased through, and its line if it keeps order."""
+    """A leased run, the message that it was leased through, and its line if it keeps order.
+
+    `personal` removes the values of the event's personal fields from texts.
+    """
 
     run: Run
     reference: RunMessage
     policy: StandardQueuePolicy
     line: Line | None = None
+    personal: PersonalTexts = field(default_factory=PersonalTexts)
 
     def in_line(self, now: datetime) -> "LeasedRun":
         """Returns it with an entry in its line, to be written before a wait without its message.
@@ -87,6 +92,7 @@ class LeasedRun:
             deaths=run.deaths + (outcome is RunOutcome.DEAD),
             replayed=bool(run.replays),
             keeps_message=keeps_message,
+            hide=self.personal.hide,
         )
 
 
@@ -117,7 +123,7 @@ class Settler:
             return self._defer(leased, spec, error, now)
         if isinstance(error, Held):
             return self._hold(leased, error, now)
-        reason = self._secrets.redact(describe(error))
+        reason = self._redact(leased, describe(error))
         if isinstance(error, Permanent):
             return self._die(leased, spec, f"permanent: {reason}", error, now)
         if is_exhausted(spec, leased.run, error, cut(reason)):
@@ -163,7 +169,7 @@ class Settler:
     def _retry(
         self, leased: LeasedRun, spec: HandlerSpec, error: BaseException, now: datetime
     ) -> RunResult:
-        reason = self._secrets.redact(describe(error))
+        reason = self._redact(leased, describe(error))
         delay = backoff_delay(spec.backoff, leased.run.attempts_in_round, self._randomness)
         delay = max(delay, min(delay_asked(error), RETRY_AFTER_LIMIT))
         planned = leased.policy.retry(delay)
@@ -182,7 +188,7 @@ class Settler:
     def _defer(
         self, leased: LeasedRun, spec: HandlerSpec, error: Deferred, now: datetime
     ) -> RunResult:
-        reason = self._secrets.redact(describe(error))
+        reason = self._redact(leased, describe(error))
         end = (leased.run.round_began_at or now) + timedelta(seconds=spec.max_age)
         if error.until > end:
             reason = f"expired: {reason}; it would wait past its maximum age"
@@ -194,18 +200,18 @@ class Settler:
             self._settle(leased, Settlement(Status.DONE, "done", now))
             leased.ended(now)
             return leased.result(RunOutcome.DONE)
-        reason = self._secrets.redact(describe(skipped))
+        reason = self._redact(leased, describe(skipped))
         why = skipped.reason
         self._settle(leased, Settlement(Status.SKIPPED, "skipped", now, reason, skip_reason=why))
         leased.ended(now)
         return leased.result(RunOutcome.SKIPPED, reason)
 
     def _hold(self, leased: LeasedRun, error: Held, now: datetime) -> RunResult:
-        reason = self._secrets.redact(describe(error))
+        reason = self._redact(leased, describe(error))
         held = {
-            "subject": cut(self._secrets.redact(error.subject)),
+            "subject": cut(self._redact(leased, error.subject)),
             "reason": cut(reason),
-            "shows": cut(self._secrets.redact(error.shows)),
+            "shows": cut(self._redact(leased, error.shows)),
             "fingerprint": error.fingerprint,
             "at": to_ms(now),
         }
@@ -274,6 +280,9 @@ class Settler:
             refused.ended(now)
         keeps = refused.policy.end_dead()
         return refused.result(RunOutcome.DEAD, reason, keeps_message=keeps)
+
+    def _redact(self, leased: LeasedRun, text: str) -> str:
+        return leased.personal.hide(self._secrets.redact(text))
 
     def _settle(self, leased: LeasedRun, settlement: Settlement) -> Run:
         sent_at = leased.policy.message.sent_at

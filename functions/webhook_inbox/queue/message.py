@@ -4,6 +4,10 @@ On a FIFO lane every message has a message group; SQS delivers one message of a 
 
     {handler}#{ordering_key}   the runs of an ordering key, in the order they were sent
     ?{handler}#{event id}      a run without an ordering key; no handler name starts with this mark
+
+On a standard lane the group is the run's tenant, so SQS delivers the messages of quiet tenants
+before those of a tenant with a backlog (fair queues); a message without a tenant has no group.
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues.html
 """
 
 import json
@@ -11,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeGuard
 
 from webhook_inbox.domain.errors import ForeignMessage
-from webhook_inbox.domain.model import Run
+from webhook_inbox.domain.model import Run, StoredEvent
 from webhook_inbox.domain.ports import Outgoing
 from webhook_inbox.domain.quotas import token
 
@@ -25,7 +29,7 @@ GENERATIONS: Final = 10**12
 class RunMessage:
     """Names a run; `generation` is the one the message was sent with, 0 for the first.
 
-    `ordering_key` determines the message group and is not part of the message's text.
+    `ordering_key` and `tenant` determine the message group and are not part of the message's text.
     """
 
     source: str
@@ -33,16 +37,24 @@ class RunMessage:
     handler: str
     generation: int = 0
     ordering_key: str = field(default="", compare=False)
+    tenant: str = field(default="", compare=False)
 
     @classmethod
     def of(cls, run: Run) -> "RunMessage":
         """Returns the message that may lease the run."""
-        return cls(run.source, run.event_id, run.handler, run.generation, run.ordering_key)
+        names = (run.source, run.event_id, run.handler)
+        return cls(*names, run.generation, ordering_key=run.ordering_key, tenant=run.tenant)
+
+    @classmethod
+    def first(cls, event: StoredEvent, handler: str) -> "RunMessage":
+        """Returns the message of generation 0, that may lease a run without a row."""
+        key = event.ordering_keys.get(handler, "")
+        return cls(event.source, event.event_id, handler, ordering_key=key, tenant=event.tenant)
 
     def outgoing(self, *, fifo: bool, delay: int = 0) -> Outgoing:
         """Returns the message for SQS; `delay` in seconds is ignored on a FIFO lane."""
         if not fifo:
-            return Outgoing(self.encode(), delay)
+            return Outgoing(self.encode(), delay, group=self.tenant)
         # Without the generation, SQS would drop a replay within five minutes as a duplicate.
         named = f"{self.handler}#{self.source}#{self.event_id}#{self.generation}"
         return Outgoing(self.encode(), group=token(self._group()), dedup=token(named))

@@ -1,6 +1,6 @@
 """The processor's report of one queue message."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -71,6 +71,7 @@ class RunResult:
         replayed: whether a replay has sent the run.
         degraded: the checks that were skipped because the ledger did not answer.
         observed: what else its log line has; None if the event was not read.
+        hide: removes the values of the event's personal fields from a text.
         keeps_message: whether SQS must keep the message. True unless every consequence is stored.
     """
 
@@ -88,4 +89,5 @@ class RunResult:
     replayed: bool = False
     degraded: tuple[str, ...] = ()
     observed: Observed | None = None
+    hide: Callable[[str], str] = field(default=str, compare=False, repr=False)
     keeps_message: bool = True

@@ -119,7 +119,7 @@ class DueIndexPass:
         self._now = now
 
     def run(self, handlers: Iterable[str]) -> None:
-        """Handles the due runs of these handlers, then the runs of those resumed lately.
+        """Handles the due runs of these handlers, then those that wait for a resumption.
 
         Raises:
             Unavailable: so many calls failed that the rest is left for the next pass.
@@ -134,7 +134,7 @@ class DueIndexPass:
         self._report.oldest_due = late * MILLISECOND
         self._take_turns(self._turns(due, self._overdue.look, 0, now))
         # Runs that wait for a resumption are due within RECHECK.
-        resumed = [name for name in names if name in self._overdue.resumed]
+        resumed = [name for name in names if self._overdue.may_resume(name)]
         low, high = now + 1, to_ms(self._now + RECHECK)
         early = self._first_pages(resumed, (WAKE,), low, high)
         self._take_turns(self._turns(early, self._overdue.resume, low, high))

@@ -1,6 +1,6 @@
 """Handles a run whose `due_at` in the `by_due` index has passed."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -21,7 +21,15 @@ from webhook_inbox.ledger.deadlines import (
 )
 from webhook_inbox.ledger.deferral import resume
 from webhook_inbox.ledger.lease import CLOCK_SKEW
-from webhook_inbox.ledger.pauses import RECHECK, RESUMING, RESUMPTION, HandlerPause
+from webhook_inbox.ledger.pauses import (
+    RECHECK,
+    RESUMING,
+    RESUMPTION,
+    RESUMPTIONS,
+    TENANT_RESUMPTION,
+    Controls,
+    Subject,
+)
 from webhook_inbox.ledger.schema import key_of_run, run_from, transition
 from webhook_inbox.ledger.settle import as_seen, give_up
 from webhook_inbox.queue.lanes import Backlogs, Lanes
@@ -58,7 +66,7 @@ class OverdueRuns:
         table: Table,
         lanes: Lanes,
         backlogs: Backlogs,
-        controls: Mapping[str, HandlerPause],
+        controls: Controls,
         report: ReconcilerReport,
         parallel: Parallel,
         stop: Callable[[], bool],
@@ -72,14 +80,16 @@ class OverdueRuns:
         self._backlogs = backlogs
         self._parallel = parallel
         self._stop = stop
-        self._paused = {name for name, control in controls.items() if control.paused}
+        self._paused = {key for key, control in controls.items() if control.paused}
         since = now - RESUMING
-        self._resumed = {n for n, control in controls.items() if control.was_resumed(since=since)}
+        self._resumed = {key for key, it in controls.items() if it.was_resumed(since=since)}
 
-    @property
-    def resumed(self) -> frozenset[str]:
-        """The handlers that were resumed lately."""
-        return frozenset(self._resumed)
+    def may_resume(self, handler: str) -> bool:
+        """Tells whether the handler, or a tenant that it may have runs of, was resumed lately."""
+        if (Subject.HANDLER, handler) in self._paused:
+            return False
+        tenants = any(subject is Subject.TENANT for subject, _ in self._resumed)
+        return tenants or (Subject.HANDLER, handler) in self._resumed
 
     def explained(self, handler: str) -> timedelta:
         """Returns how long a message may be late because of the backlog of its lane.
@@ -165,8 +175,8 @@ class OverdueRuns:
 
     def _resume_early(self, row: Item) -> Handled:
         run = run_from(row)
-        waits = run.parked and run.waits_for == RESUMPTION and run.handler in self._resumed
-        if not waits or "due_at" not in row:
+        waits = run.parked and run.waits_for in RESUMPTIONS and "due_at" in row
+        if not waits or self._resumed.isdisjoint(_subjects(run)) or self._pause_of(run):
             return NOTHING
         return self._resume(run, _unchanged(run, row))
 
@@ -195,8 +205,8 @@ class OverdueRuns:
             return self._move(run, min(due, self._now + A_DAY), unchanged)
         if run.waits_for == TURN and not self._has_turn(run):
             return self._move(run, self._now + TURN_CHECK, unchanged)
-        if run.handler in self._paused:
-            return self._wait_on(run, unchanged)
+        if pause := self._pause_of(run):
+            return self._wait_on(run, pause, unchanged)
         return self._resume(run, unchanged)
 
     def _has_turn(self, run: Run) -> bool:
@@ -207,16 +217,23 @@ class OverdueRuns:
         head = line.head(self._now)
         return head is None or head.event_id == run.event_id
 
-    def _wait_on(self, run: Run, unchanged: Condition) -> Handled:
+    def _pause_of(self, run: Run) -> str:
+        """Returns the resumption that a run waits for, "" if neither subject of it is paused."""
+        handler, tenant = _subjects(run)
+        if handler in self._paused:
+            return RESUMPTION
+        return TENANT_RESUMPTION if tenant in self._paused else ""
+
+    def _wait_on(self, run: Run, pause: str, unchanged: Condition) -> Handled:
         # Sending it would only park it again, at the cost of a message and two writes per run.
         again = to_ms(self._now + RECHECK)
-        change = Change(set={"waits_for": RESUMPTION, "next_attempt_at": again, "due_at": again})
+        change = Change(set={"waits_for": pause, "next_attempt_at": again, "due_at": again})
         self._update(run, change, unchanged)
         return Handled(Action.POSTPONED)
 
     def _resume(self, run: Run, unchanged: Condition) -> Handled:
         # The time of a pause, or behind other runs, does not count towards the run's maximum age.
-        waited = run.waits_for in {RESUMPTION, TURN}
+        waited = run.waits_for in {*RESUMPTIONS, TURN}
         resumed = {"resumed_at": to_ms(self._now)} if waited else {}
         resume(self._table, run, unchanged=unchanged, now=self._now, values=resumed)
         return Handled(Action.RESUMED, RunMessage.of(run))
@@ -260,6 +277,10 @@ class OverdueRuns:
 
 def _raised(error: Exception) -> None:
     raise error
+
+
+def _subjects(run: Run) -> tuple[tuple[Subject, str], tuple[Subject, str]]:
+    return (Subject.HANDLER, run.handler), (Subject.TENANT, run.tenant)
 
 
 def _unchanged(run: Run, row: Item) -> Condition:

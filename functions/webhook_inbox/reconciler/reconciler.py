@@ -5,6 +5,7 @@
     every minute      events of 3 minutes ago, and again of half an hour ago: runs without a row
                       are sent (received)
     every hour        copies in the DLQs
+    every 5 minutes   payloads whose source's retention has passed: erased (retention)
 
 Every write is conditional on the row as it was read, so two reconcilers may overlap. Time alone
 never gives a run up, since its message may wait in a backlog.
@@ -19,10 +20,10 @@ from typing import Final
 from webhook_inbox.domain.conditions import Absent, Less, either
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.manifest import Manifest
-from webhook_inbox.domain.ports import IN_TURN, Change, Clock, Key, Parallel, Queue, Table
+from webhook_inbox.domain.ports import IN_TURN, Blobs, Change, Clock, Key, Parallel, Queue, Table
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger import due_handlers
-from webhook_inbox.ledger.pauses import HandlerPause, controls
+from webhook_inbox.ledger.pauses import Controls, Pause, Subject, controls
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.queue import dead_letters
 from webhook_inbox.queue.lanes import Backlogs, Lanes
@@ -30,6 +31,7 @@ from webhook_inbox.reconciler.due_index import DRAIN, Budgets, DueIndexPass
 from webhook_inbox.reconciler.overdue import OverdueRuns
 from webhook_inbox.reconciler.received import ReceivedEvents
 from webhook_inbox.reconciler.report import Action, ReconcilerReport
+from webhook_inbox.reconciler.retention import ExpiredPayloads
 from webhook_inbox.reconciler.unsent import UnsentRuns
 
 # The row that stores when the DLQs were swept last.
@@ -39,6 +41,8 @@ SWEEP_INTERVAL: Final = timedelta(hours=1)
 STOP_MARGIN: Final = timedelta(seconds=10)
 # The longest pass over the due index. The next pass has its own budgets, so they must not overlap.
 DUE_TIME: Final = timedelta(seconds=50)
+# The longest erasure of payloads, which nothing waits for.
+ERASE_TIME: Final = timedelta(seconds=20)
 
 
 class Reconciler:
@@ -57,6 +61,7 @@ class Reconciler:
         table: Table,
         lanes: Lanes,
         dlqs: Mapping[str, Queue],
+        blobs: Blobs,
         clock: Clock,
         parallel: Parallel = IN_TURN,
         drain: int = DRAIN,
@@ -66,6 +71,7 @@ class Reconciler:
         self._table = table
         self._lanes = lanes
         self._dlqs = dlqs
+        self._blobs = blobs
         self._clock = clock
         self._parallel = parallel
         self._drain = drain
@@ -81,6 +87,7 @@ class Reconciler:
         self._read_due_index(now, report, backlogs, now + (deadline - now) / 2)
         self._look_at_received(report, backlogs, deadline)
         self._sweep_dead_letters(now, report, deadline)
+        self._erase_payloads(report, deadline)
         return report
 
     def _read_due_index(
@@ -118,8 +125,8 @@ class Reconciler:
         )
         return found
 
-    def _controls(self, report: ReconcilerReport) -> Mapping[str, HandlerPause]:
-        found: dict[str, HandlerPause] = {}
+    def _controls(self, report: ReconcilerReport) -> Controls:
+        found: dict[tuple[Subject, str], Pause] = {}
         # Without them a paused handler's runs are sent and parked again.
         report.attempt(lambda _: found.update(controls(self._table)), None)
         return found
@@ -178,6 +185,20 @@ class Reconciler:
             if removed and not finished:
                 return False
         return True
+
+    def _erase_payloads(self, report: ReconcilerReport, deadline: datetime) -> None:
+        now = self._clock.now()
+        # A backlog of payloads does not make a pass incomplete: it raises no alarm.
+        end = min(deadline - STOP_MARGIN, now + ERASE_TIME)
+        ExpiredPayloads(
+            manifest=self._manifest,
+            table=self._table,
+            blobs=self._blobs,
+            report=report,
+            parallel=self._parallel,
+            out_of_time=lambda: self._clock.now() > end,
+            now=now,
+        ).erase()
 
     def _stop(self, report: ReconcilerReport, deadline: datetime) -> bool:
         stops = self._clock.now() > deadline - STOP_MARGIN

@@ -28,6 +28,7 @@ class Action(StrEnum):
     LOST = "lost"  # sent six times and never received: dead
     MOVED_ON = "moved_on"  # changed by another writer meanwhile
     DLQ_REMOVED = "dlq_removed"  # a DLQ copy of a settled, held or replayed run
+    ERASED = "erased"  # an event's payload, whose retention has passed
     FAILED = "failed"  # a call failed: handled in a later pass
 
 

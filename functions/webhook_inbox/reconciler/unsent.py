@@ -111,7 +111,6 @@ class UnsentRuns:
             held = hold(self._table, event, handler)
             self._report.add(Action.ADOPTED if held else Action.MOVED_ON)
             return
-        ordering_key = event.ordering_keys.get(handler, "")
         change = Change(
             set={
                 **run_identity(event, handler, expires_at=event.received_at + RUN_LIFE),
@@ -127,7 +126,7 @@ class UnsentRuns:
             self._report.add(Action.MOVED_ON)
             return
         # If the send fails, the run is overdue later, since it is in the due index now.
-        reference = RunMessage(event.source, event.event_id, handler, ordering_key=ordering_key)
+        reference = RunMessage.first(event, handler)
         self._lanes.send([(self._manifest.lane_of(handler), reference)])
         self._report.add(Action.ADOPTED)
 

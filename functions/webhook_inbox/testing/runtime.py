@@ -99,7 +99,7 @@ class InMemoryRuntime:
         self._completions = Completions(**common)
         common |= {"table": self.table, "ledger": self.ledger, "dlqs": self._dlqs}
         self._replay = Replay(randomness=self._randomness, **common)
-        self._reconciler = Reconciler(**common)
+        self._reconciler = Reconciler(blobs=self._blobs, **common)
         self._processor = self._worker()
         self._deliveries: dict[tuple[str, str], tuple[Delivery, frozenset[str], str]] = {}
 

@@ -18,7 +18,7 @@ from simulation.worlds.core import SMALL_WORLDS
 
 GUARANTEES = {
     *(f"G{n}" for n in range(1, 10)),
-    *("flood", "hold", "order", "pause", "rate", "receives", "circuit"),
+    *("flood", "hold", "order", "pause", "rate", "receives", "circuit", "erasure"),
 }
 CAUGHT = ("overwrites a stored event", "claims over a live lease")
 

@@ -33,7 +33,7 @@ ENVIRONMENTS = [
         max_receive_count=13,
         code_version="abc123",
     ),
-    MaintenanceEnvironment(**COMMON, dlq_names=NAMES),
+    MaintenanceEnvironment(**COMMON, bucket_name="bodies", dlq_names=NAMES),
 ]
 INGEST, PROCESSOR, MAINTENANCE = ENVIRONMENTS
 SLOW = HandlerSpec("slow", module="m", function="slow", source="s", types=("*",), lane="slow")

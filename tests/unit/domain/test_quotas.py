@@ -78,13 +78,19 @@ def test_a_standard_queue_takes_a_delayed_message(delay: int) -> None:
         Outgoing(""),
         Outgoing("x", delay=-1),
         Outgoing("x", delay=DELAY_SECONDS + 1),
-        Outgoing("x", group="g"),
+        Outgoing("x", group="a b"),
+        Outgoing("x", group="x" * 129),
         Outgoing("x", dedup="d"),
     ],
     ids=repr,
 )
 def test_a_standard_queue_does_not_take(message: Outgoing) -> None:
     assert not takes(message)
+
+
+@pytest.mark.parametrize("name", ["", "!", "~", "x" * 128])
+def test_a_standard_queue_takes_a_group(name: str) -> None:
+    assert takes(Outgoing("x", group=name, delay=DELAY_SECONDS))
 
 
 @pytest.mark.parametrize("name", ["g", "!", "~", "handler#ordering_key", "x" * 128])

@@ -307,6 +307,102 @@ def test_a_live_secret_in_another_place_is_redacted(name: str, world: World) -> 
     assert SECRET.encode().hex() not in repr(row)
 
 
+# -- headers that no scheme reads
+
+
+def declared(**headers: str) -> Delivery:
+    """Returns a delivery that a provider signed as X-Acme-… declares, with more headers."""
+    sample = Sample("evt-1", "paid", b'{"id":"evt-1"}')
+    sent = provider_of("hmac", RIGHT_NAMES).send(sample, SECRET, NOW)
+    return Delivery("it", "POST", "/webhooks/it", "", {**sent.headers, **headers}, sent.body, NOW)
+
+
+RIGHT_NAMES: dict[str, Any] = {
+    "signature": {"header": "X-Acme-Signature", "signs": "{timestamp}.{body}"},
+    "timestamp": {"header": "X-Acme-Time"},
+    "event_id": {"header": "X-Acme-Id"},
+}
+WRONG_NAMES = [
+    ("signature", "X-Acme-Sig", "x-acme-signature", "missing-signature"),
+    ("timestamp", "X-Acme-Timestamp", "x-acme-time", "malformed"),
+    ("event_id", "X-Acme-Event-Id", "x-acme-id", "missing-event-id"),
+]
+
+
+@pytest.mark.parametrize(("table", "wrong", "right", "reason"), WRONG_NAMES)
+def test_a_delivery_is_released_after_the_name_of_a_header_is_corrected(
+    table: str, wrong: str, right: str, reason: str, world: World
+) -> None:
+    settings = {**RIGHT_NAMES, table: {**RIGHT_NAMES[table], "header": wrong}}
+    site = Site(world, "hmac", secret=SECRET, **settings)
+    receipt = site.receive(declared())
+    assert (receipt.reason, wrong.lower() in receipt.detail) == (reason, True)
+    assert f'did you mean "{right}"? received: ' in receipt.detail
+    assert "x-acme-" in site.rows[0]["detail"]
+    [still] = site.verdicts()
+    assert (still.verdict, still.detail) == (ReleaseVerdict.INVALID, receipt.detail)
+    site.manifest = with_source(SourceSpec("it", "hmac", "it", settings=RIGHT_NAMES))
+    assert [one.verdict for one in site.verdicts()] == [IngestOutcome.ACCEPTED]
+
+
+@pytest.mark.parametrize("name", ["x-acme-key", "authorization"])
+def test_a_token_under_another_name_is_a_hash_until_the_name_is_corrected(
+    name: str, world: World
+) -> None:
+    agents = json.dumps({"planner": TOKEN})
+    named = {"event_id": {"json": "id"}}
+    site = Site(world, "api-key", secret=agents, header="X-Acme-Kee", **named)
+    headers = {name: TOKEN, "cookie": f"session={WRONG}", "x-acme-id": "evt-1"}
+    sent = replace(declared(**headers), body=b'{"id":"evt-1"}')
+    assert site.receive(sent).outcome is IngestOutcome.REJECTED
+    assert TOKEN not in site.stored()
+    assert WRONG not in site.stored()
+    spec = SourceSpec("it", "api-key", "it", settings={"header": name, **named})
+    site.manifest = with_source(spec)
+    assert [one.verdict for one in site.verdicts()] == [IngestOutcome.ACCEPTED]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("authorization", WRONG),
+        ("cookie", WRONG),
+        ("x-gitlab-token", WRONG),
+        ("x-api-key", WRONG),
+        ("x-hook-secret", WRONG),
+        ("x-acme", f"Bearer {WRONG}"),
+        ("x-forwarded-for", WRONG),
+    ],
+)
+def test_a_credential_of_a_source_without_tokens_is_named_and_not_stored(
+    name: str, value: str, world: World
+) -> None:
+    site = Site(world, "hmac", secret=SECRET + "x", **RIGHT_NAMES)
+    assert site.receive(declared(**{name: value})).outcome is IngestOutcome.REJECTED
+    assert WRONG not in site.stored()
+    assert name in site.rows[0]["header_names"]
+
+
+def test_a_name_whose_value_was_not_stored_is_told(world: World) -> None:
+    wrong = {**RIGHT_NAMES, "signature": {**RIGHT_NAMES["signature"], "header": "X-Acme-Sig"}}
+    site = Site(world, "hmac", secret=SECRET, **wrong)
+    site.receive(declared(**{"x-acme-token": "a"}))
+    named = {**RIGHT_NAMES, "signature": {**RIGHT_NAMES["signature"], "header": "X-Acme-Token"}}
+    site.manifest = with_source(SourceSpec("it", "hmac", "it", settings=named))
+    told = "the x-acme-token header was received, and its value was not stored"
+    assert [one.detail for one in site.verdicts()] == [told]
+
+
+def test_the_stored_headers_have_a_bound(world: World) -> None:
+    site = Site(world, "hmac", secret=SECRET + "x", **RIGHT_NAMES)
+    many = {f"x-{number:03}": "v" * 100 for number in range(500)}
+    site.receive(declared(**many, **{"x-long": "v" * 9000, "x-" + "n" * 100: "v"}))
+    row = site.rows[0]
+    assert 7 * 1024 < sum(len(k) + len(v) for k, v in row["unread_headers"].items()) <= 8 * 1024
+    assert len(row["header_names"]) == 64
+    assert all(len(name) <= 64 for name in row["header_names"])
+
+
 # -- floods
 
 

@@ -352,6 +352,16 @@ def variants(case: Case, *, named: bool = True) -> Variants:
                 yield label, made
 
 
+def distinct(made: Variants) -> Variants:
+    """Leaves out a variant that is equal to an earlier one: a third of all."""
+    known = set[tuple[str, str, bytes, frozenset[tuple[str, str]]]]()
+    for label, variant in made:
+        sent = (variant.path, variant.query, variant.body, frozenset(variant.headers.items()))
+        if sent not in known:
+            known.add(sent)
+            yield label, variant
+
+
 def changed(sent: Delivery, names: set[str], *, body: bool) -> Variants:
     """Changes one thing of a delivery."""
     yield from header_variants(sent, names)
@@ -374,7 +384,7 @@ def second_events(case: Case, *, ignored: str = "", named: bool = True) -> list[
     """
     inbox, found = after_the_first(case, ignored), list[str]()
     before = set(inbox.started)
-    for label, made in variants(case, named=named):
+    for label, made in distinct(variants(case, named=named)):
         receipt = inbox.receive(made)
         assert receipt.outcome not in FAULTS, (label, receipt.detail)
         if inbox.started != before:

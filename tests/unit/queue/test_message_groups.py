@@ -1,6 +1,7 @@
 """In which group a run's message is sent, and what a second one is known by."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -75,6 +76,15 @@ def test_a_standard_lane_gets_neither_group_nor_id() -> None:
 
     assert (message.group, message.dedup, message.delay) == ("", "", 7)
     assert takes(message)
+
+
+def test_a_standard_lane_gets_the_tenant_as_the_group_and_a_fifo_lane_does_not() -> None:
+    run = replace(RUN, tenant="acct_7")
+    message = RunMessage.of(run).outgoing(fifo=False)
+
+    assert (message.group, message.dedup) == ("acct_7", "")
+    assert takes(message)
+    assert RunMessage.of(run).outgoing(fifo=True) == RunMessage.of(RUN).outgoing(fifo=True)
 
 
 def test_the_group_is_not_part_of_the_text() -> None:

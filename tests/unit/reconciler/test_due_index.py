@@ -65,6 +65,7 @@ def reconciler(world: World, **parts: Any) -> Reconciler:
         table=world.table,
         lanes=world.lanes,
         dlqs=world.dlqs,
+        blobs=world.blobs,
         clock=world.clock,
         **parts,
     )

@@ -39,7 +39,7 @@ from webhook_inbox.handlers.approvals import ApprovalRequest
 from webhook_inbox.handlers.context import Context
 from webhook_inbox.handlers.event import Event
 from webhook_inbox.ingest import enrolment, ignored
-from webhook_inbox.ledger.pauses import PauseRequest, pause
+from webhook_inbox.ledger.pauses import PauseRequest, Subject, pause, resume
 from webhookctl.smoke.traces import Traces
 
 FILE: Final = Path(__file__).with_name("stored_format_v1.json")
@@ -72,7 +72,7 @@ _HANDLERS: Final = (
 MANIFEST: Final = Manifest(
     stage="test",
     version="1",
-    sources={"acme": ACME, "github": GITHUB},
+    sources={"acme": ACME, "github": replace(GITHUB, retention=86400.0 * 30)},
     handlers={spec.name: spec for spec in _HANDLERS},
     destinations={
         "crm": DestinationSpec(
@@ -211,10 +211,14 @@ class Scenario:
         self.world.work()
 
     def _operate(self) -> None:
-        """A paused handler and enrolments."""
+        """A paused handler, a paused and a resumed tenant, and enrolments."""
         world, until = self.world, self.world.now + timedelta(minutes=15)
         request = PauseRequest("acme.export", person("ops"), "the target is down", world.now)
         assert pause(world.table, world.randomness, request) is None
+        for tenant in ("acct_7", "acct_8"):
+            flood = PauseRequest(tenant, person("ops"), "a flood", world.now, Subject.TENANT)
+            assert pause(world.table, world.randomness, flood) is None
+        assert resume(world.table, world.randomness, flood)
         accept(world, "export-1", "export")
         world.work()
         for source in ("asana", "taken"):

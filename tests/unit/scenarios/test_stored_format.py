@@ -436,7 +436,13 @@ def test_states_of_ordering_keys_keep_the_order(world: World) -> None:
 
 def test_operator_actions_are_listed(world: World) -> None:
     actions = [row["action"] for row in world.table.query("audit#2026-01-01")]
-    assert sorted(actions) == ["approve", "pause", "replay", "replay", "replay"]
+    replays, pauses_ = ["replay"] * 3, ["pause"] * 3
+    assert sorted(actions) == ["approve", *pauses_, *replays, "resume"]
+
+
+def test_a_worker_knows_the_paused_tenants(world: World) -> None:
+    worker = pauses.TenantPauses(world.table, world.clock)
+    assert [worker.paused(tenant) for tenant in ("acct_7", "acct_8")] == ["a flood", None]
 
 
 def test_a_selection_is_replayed(world: World) -> None:

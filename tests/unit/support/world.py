@@ -178,6 +178,7 @@ class World:
             table=self.table,
             lanes=self.lanes,
             dlqs=self.dlqs,
+            blobs=self.blobs,
             clock=self.clock,
         )
 

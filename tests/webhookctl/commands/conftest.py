@@ -2,9 +2,11 @@
 
 import os
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
+import typer
 from moto import mock_aws
 
 from tests.unit.support.world import World
@@ -43,6 +45,14 @@ acme = Router("acme")
 def fulfil(event, ctx):
     """Does nothing."""
 '''
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_command_tree() -> Iterator[None]:
+    """Builds the tree of commands once; for each call, it takes longer than most commands."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.main, "get_command", cache(typer.main.get_command))
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -7,12 +7,16 @@ import typer
 
 from webhookctl.app import app
 
-# Their purpose is the checkout's handlers and its app; `dev` is replaced in tests.
-IMPORTING = {"check", "dev", "preflight"}
+# Their purpose is the checkout's handlers and its app; `dev` is replaced in tests. `mcp` serves
+# until its input ends: see tests/webhookctl/agents.
+IMPORTING = {"check", "dev", "mcp", "preflight"}
 WHY = ("--reason", "why")
-# The effect of each command. "destructive": it changes several runs, or removes what cannot be set
-# again; such a command is a dry run without --yes.
+# The effect of each command. "destructive": it changes several runs, removes what cannot be set
+# again, or notifies people; such a command is a dry run without --yes.
 EFFECTS = {
+    "alarms list": "read",
+    "alarms test": "destructive",
+    "audit": "read",
     "check": "read",
     "complete": "write",
     "completion": "read",
@@ -23,17 +27,23 @@ EFFECTS = {
     "dev": "write",
     "dlq list": "read",
     "doctor": "read",
+    "erase": "destructive",
     "handlers list": "read",
     "handlers pause": "write",
     "handlers resume": "write",
     "hold approve": "destructive",
     "hold deny": "destructive",
     "hold list": "read",
+    "inbox errors": "read",
     "inbox export": "read",
     "inbox ignored": "read",
     "inbox inspect": "read",
     "inbox list": "read",
+    "inbox search": "read",
+    "inbox tail": "read",
     "init": "write",
+    "listen": "read",
+    "mcp": "write",
     "preflight": "read",
     "rejected list": "read",
     "rejected release": "destructive",
@@ -49,6 +59,9 @@ EFFECTS = {
     "skip": "write",
     "smoke": "write",
     "sources reconcile": "destructive",
+    "tenants list": "read",
+    "tenants pause": "write",
+    "tenants resume": "write",
     "verify": "read",
 }
 ARGUMENTS: dict[str, tuple[str, ...]] = {
@@ -93,11 +106,23 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "skip": ("evt-1", *WHY),
     "smoke": (),
     "sources reconcile": ("github", "--hook", "octo/app/7"),
+    "tenants list": (),
+    "tenants pause": ("acct_7", *WHY),
+    "tenants resume": ("acct_7",),
     "verify": (
         *("--source", "acme", "--headers", "headers.txt", "--body", "body.json"),
         *("--secret-env", "SECRET"),
     ),
 }
+
+
+def ended(code: int, told: str) -> bool:
+    """Returns whether a call with these arguments ended as expected.
+
+    Some name a handler or a source that does not exist, so that they end at once.
+    """
+    unknown = "no handler no.such" in told or "no source no-such" in told
+    return code in {0, 1} or (code == 2 and unknown)
 
 
 def leaves() -> dict[str, Any]:

@@ -137,7 +137,8 @@ def test_what_cannot_be_completed_is_said(
     cli: Cli, labour: Labour, arguments: tuple[str, ...], said: str
 ) -> None:
     shown = cli("complete", *arguments)
-    assert (shown.code, labour.row["status"]) == (1, "waiting")
+    wrong_call = "--source" in arguments
+    assert (shown.code, labour.row["status"]) == (2 if wrong_call else 1, "waiting")
     assert said in shown.err
 
 

@@ -1,17 +1,20 @@
 """`destinations list`: circuit, rate, waiting runs, oldest run and next probe."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from moto import mock_aws
 
 from tests.unit.support.world import handler
-from tests.webhookctl.commands.stage import MANIFEST, Cli, Inbox
+from tests.webhookctl.commands.stage import KIM, MANIFEST, Cli, Inbox
 from webhook_inbox.destinations.circuit import CallOutcome
 from webhook_inbox.destinations.gate import Gate
 from webhook_inbox.domain.manifest import BreakerSpec, DestinationSpec
-from webhookctl.commands import destinations
+from webhook_inbox.ledger.audit import Actor
+from webhookctl import waiting
 
 CRM = DestinationSpec("crm", "https://crm.example", rate=2.0, breaker=BreakerSpec(failures=3))
 PLAIN = DestinationSpec("plain", "https://plain.example", breaker=None)
@@ -23,11 +26,12 @@ CALLING = replace(
 
 
 @pytest.fixture
-def inbox() -> Inbox:
-    """An inbox in memory whose handler calls a destination."""
-    made = Inbox()
-    made.deploy(CALLING)
-    return made
+def inbox() -> Iterator[Inbox]:
+    """An inbox in memory whose handler calls a destination; its caller is moto's."""
+    with mock_aws():
+        made = Inbox()
+        made.deploy(CALLING)
+        yield made
 
 
 @pytest.fixture
@@ -131,7 +135,7 @@ def test_a_pause_has_its_end(cli: Cli, gate: Gate) -> None:
 def test_the_number_is_at_least_one_where_the_index_has_more_than_is_read(
     cli: Cli, inbox: Inbox, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(destinations, "PER_SHARD", 1)
+    monkeypatch.setattr(waiting, "PER_SHARD", 1)
     fail(gate, 3)
     for number in range(12):
         inbox.deliver(f"evt-{number}")
@@ -164,7 +168,8 @@ WHY = ("--reason", "maintenance", "--by", "kim")
 def audited(inbox: Inbox) -> list[tuple[str, str, str, dict[str, int]]]:
     rows = (row for row in inbox.table if row["pk"].startswith("audit#"))
     return [
-        (row["action"], row["by"], row["request"]["destination"], row["counts"]) for row in rows
+        (row["action"], str(Actor.of(row)), row["request"]["destination"], row["counts"])
+        for row in rows
     ]
 
 
@@ -183,7 +188,7 @@ def test_a_circuit_that_is_opened_by_hand_holds_the_runs_until_it_is_closed_by_h
     assert (found["circuit"], found["waiting"], found["next_probe"]) == ("open", 1, None)
     assert found["opened_by_hand"] == {
         "at": "2026-01-01T00:00:00.000Z",
-        "by": "kim",
+        "by": KIM,
         "reason": "maintenance",
     }
     assert row(cli)[1] == "open by hand"
@@ -194,8 +199,8 @@ def test_a_circuit_that_is_opened_by_hand_holds_the_runs_until_it_is_closed_by_h
     inbox.work_once()
     assert inbox.handled == [("acme.fulfil", "evt-1", 1)]
     assert audited(inbox) == [
-        ("open circuit", "kim", "crm", {"opened": 1}),
-        ("close circuit", "kim", "crm", {"closed": 1}),
+        ("open circuit", KIM, "crm", {"opened": 1}),
+        ("close circuit", KIM, "crm", {"closed": 1}),
     ]
 
 
@@ -209,7 +214,7 @@ def test_an_open_one_names_the_person_who_opened_it(cli: Cli, inbox: Inbox) -> N
     inbox.clock.advance(seconds=1)
     shown = cli("destinations", "open", "crm", *WHY)
     assert shown.code == 1
-    assert "already open by hand since 2026-01-01T00:00:00.000Z by kim: maintenance" in shown.err
+    assert f"already open by hand since 2026-01-01T00:00:00.000Z by {KIM}: maintenance" in shown.err
     assert "`webhookctl destinations close crm`" in shown.err
 
 

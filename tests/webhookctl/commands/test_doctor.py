@@ -11,6 +11,7 @@ from botocore.exceptions import ClientError
 from moto import mock_aws
 
 from tests.docs.pages import ROOT
+from tests.unit.support.people import person
 from tests.webhookctl.commands.stage import MANIFEST, STACK, Cli, Inbox, documents
 from webhook_inbox.adapters.system import SystemRandomness
 from webhook_inbox.destinations.manual_circuit import CircuitRequest, open_circuit
@@ -298,8 +299,12 @@ def test_a_placeholder_is_found(cli: Cli, account: Account) -> None:
 
 
 def test_what_a_person_has_stopped_is_found(cli: Cli, inbox: Inbox, account: Account) -> None:
-    pause(inbox.table, SystemRandomness(), PauseRequest("acme.fulfil", "kim", "why", inbox.now))
-    request = CircuitRequest("crm", "kim", "why", inbox.now)
+    pause(
+        inbox.table,
+        SystemRandomness(),
+        PauseRequest("acme.fulfil", person("kim"), "why", inbox.now),
+    )
+    request = CircuitRequest("crm", person("kim"), "why", inbox.now)
     open_circuit(inbox.table, SystemRandomness(), request)
     level, figure, remedy = finding(cli, "paused")
     assert (level, figure.startswith("acme.fulfil since 2026-01-01")) == ("warning", True)

@@ -1,8 +1,9 @@
 """`erase`: erases an event's payload and keeps its ledger."""
 
-from tests.webhookctl.commands.stage import Cli, Inbox
+from tests.webhookctl.commands.stage import KIM, Cli, Inbox
 from webhook_inbox.domain.errors import Permanent
 from webhook_inbox.domain.model import Status
+from webhook_inbox.ledger.audit import Actor
 
 WHY = ("--reason", "GDPR request 17", "--by", "kim")
 
@@ -14,7 +15,7 @@ def test_nothing_is_erased_without_yes(cli: Cli, inbox: Inbox) -> None:
     shown = cli("erase", "evt-1", *WHY)
 
     assert shown.code == 0
-    assert shown.out == "evt-1 of acme: body, headers, and the error texts of 2 runs\n"
+    assert shown.out == "evt-1 of acme: would erase body, headers, and the error texts of 2 runs\n"
     assert "Nothing was erased" in shown.err
     assert cli("inbox", "inspect", "evt-1", "--body").code == 0
 
@@ -43,7 +44,7 @@ def test_an_erasure_is_audited_before_it_happens(cli: Cli, inbox: Inbox) -> None
 
     [row] = inbox.table.query(f"audit#{inbox.now:%Y-%m-%d}")
     assert row["action"] == "erase"
-    assert (row["by"], row["reason"]) == ("kim", "GDPR request 17")
+    assert (str(Actor.of(row)), row["reason"]) == (KIM, "GDPR request 17")
     assert row["event_ids"] == ["evt-1"]
     assert row["counts"] == {"erased": 1}
 

@@ -1,9 +1,11 @@
 """`inbox errors`: the failed runs, grouped by their cause."""
 
 import shlex
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from moto import mock_aws
 
 from tests.webhookctl.commands.stage import Cli, Inbox
 from webhook_inbox.domain.errors import Permanent, Transient
@@ -11,8 +13,10 @@ from webhookctl.explain import failures
 
 
 @pytest.fixture
-def inbox() -> Inbox:
-    return Inbox()
+def inbox() -> Iterator[Inbox]:
+    """An inbox in memory; its caller is moto's."""
+    with mock_aws():
+        yield Inbox()
 
 
 def raises(inbox: Inbox, handler: str, *errors: BaseException) -> None:
@@ -36,7 +40,7 @@ def test_failures_with_one_cause_are_one_group(cli: Cli, inbox: Inbox) -> None:
     assert first["example"] == {"source": "acme", "event_id": "evt-4"}
     assert first["first_at"] < first["last_at"]
     kinds = {(each["error_class"], each["count"], each["dead"]) for each in others}
-    assert kinds == {(None, 1, 1), ("KeyError", 1, 0)}
+    assert kinds == {("Permanent", 1, 1), ("KeyError", 1, 0)}
 
 
 def test_the_commands_select_this_group_and_no_other(cli: Cli, inbox: Inbox) -> None:
@@ -95,7 +99,7 @@ def test_what_people_read(cli: Cli, inbox: Inbox) -> None:
     raises(inbox, "acme.notify", Permanent("no \u202e address"))
     shown = cli("inbox", "errors")
     assert shown.out == (
-        "1 x error (acme.notify)\n"
+        "1 x Permanent (acme.notify)\n"
         "message   no \\u202e address\n"
         "seen      first 1 s ago, last 1 s ago; 1 dead\n"
         "example   webhookctl inbox inspect evt-0 --source acme\n"

@@ -66,7 +66,7 @@ def test_since_and_until_select_days(cli: Cli, inbox: Inbox) -> None:
 def test_nothing_ignored_and_an_unknown_source_are_said(cli: Cli) -> None:
     assert cli("inbox", "ignored").err == "No ignored types since 2025-12-31 (UTC).\n"
     shown = cli("inbox", "ignored", "--source", "acne")
-    assert (shown.code, shown.out) == (1, "")
+    assert (shown.code, shown.out) == (2, "")
     assert 'did you mean "acme"?' in shown.err
 
 

@@ -539,7 +539,7 @@ def test_an_empty_id_is_told_as_one(cli: Cli) -> None:
 
 def test_an_unknown_source_is_told_instead_of_an_unknown_event(cli: Cli) -> None:
     shown = cli("inbox", "inspect", "evt-9", "--source", "acne")
-    assert (shown.code, shown.out) == (1, "")
+    assert (shown.code, shown.out) == (2, "")
     assert (
         shown.err
         == 'webhookctl: no source acne; known sources: acme, github, stripe; did you mean "acme"?\n'

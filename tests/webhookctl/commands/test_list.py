@@ -408,3 +408,13 @@ def test_the_events_of_a_tenant_are_selected(cli: Cli, inbox: Inbox) -> None:
     assert ids(cli, "--tenant", "t-1") == ["evt-2", "evt-0"]
     assert ids(cli, "--tenant", "t-1", "--status", "dead_letter") == ["evt-2", "evt-0"]
     assert cli("inbox", "inspect", "evt-1", "--json").data["tenant"] == "t-2"
+
+
+def test_a_run_in_progress_shows_its_attempt_and_when_it_ends_at_the_latest(
+    cli: Cli, inbox: Inbox
+) -> None:
+    inbox.deliver(type_="refunded")
+    inbox.begin(seconds=40)
+    assert "acme.notify: attempt 1, ends in 40 s at the latest" in cli("inbox", "list").out
+    inbox.clock.advance(seconds=90)
+    assert "acme.notify: attempt 1, lease expired 50 s ago" in cli("inbox", "list").out

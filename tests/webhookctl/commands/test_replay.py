@@ -132,6 +132,7 @@ def test_every_filter_reaches_the_function(cli: Cli, dead: Inbox) -> None:
             "requested_by": CALLER,
             "on_behalf_of": "ada",
             "force": False,
+            "new_keys": False,
             "dry_run": True,
         }
     ]
@@ -210,6 +211,27 @@ def test_force_repeats_finished_work_of_a_list_that_was_shown(cli: Cli, dead: In
     assert f"`webhookctl replay {' '.join(command)}`.\n" in shown.err
     assert cli("replay", *command).code == 0
     assert dead.run("fine", "acme.notify").status is Status.PENDING
+
+
+def test_new_keys_are_a_choice_of_their_own_and_are_in_the_audit(cli: Cli, dead: Inbox) -> None:
+    named = ("replay", "fine", "--handler", "acme.notify", "--force", "--reason", "restored")
+    assert cli(*named, "--new-keys").code == 0
+    assert dead.run("fine", "acme.notify").key_version == 0
+    shown = cli(*named, "--new-keys", "--yes")
+    assert shown.code == 0, shown.err
+    run = dead.run("fine", "acme.notify")
+    assert (run.status, run.key_version) == (Status.PENDING, 1)
+    [row] = [json.loads(line) for line in cli("audit", "--json").out.splitlines()]
+    assert row["forced"]
+    assert row["request"]["new_keys"] == "True"
+    assert row["counts"] == {"replayed": 1}
+
+
+def test_new_keys_need_a_list_and_a_reason(cli: Cli) -> None:
+    shown = cli("replay", "fine", "--handler", "acme.notify", "--new-keys", "--yes")
+    assert (shown.code, "--new-keys needs --reason" in shown.err) == (2, True)
+    shown = cli("replay", *DEAD[1:], "--new-keys", "--reason", "restored", "--yes")
+    assert (shown.code, "--new-keys --yes needs EVENT_ID and --handler" in shown.err) == (2, True)
 
 
 @pytest.mark.parametrize("more", [DEAD[1:], ["fine"], ["--handler", "acme.notify"]])

@@ -10,6 +10,7 @@ import pytest
 
 from tests.unit.providers.cases import PUBLISHED, example, pair_of, signed
 from tests.unit.providers.deliveries import ACME, NOW, SECRET, delivery
+from tests.unit.providers.deliveries import signed as made
 from webhook_inbox import providers
 from webhook_inbox.domain.errors import Reason
 from webhook_inbox.domain.manifest import SourceSpec
@@ -190,6 +191,20 @@ def test_a_header_that_is_missing_is_named() -> None:
     assert (found.failed, found.reason) == (VerificationStep.HEADER, Reason.MISSING_SIGNATURE)
     assert found.causes[0].code == "header-missing"
     assert "x-hub-signature-256" in found.causes[0].words
+
+
+@pytest.mark.parametrize("names", [("signature",), ("timestamp",), ("signature", "timestamp")])
+def test_a_header_that_has_another_name_in_the_configuration_is_named(
+    names: tuple[str, ...],
+) -> None:
+    right = {name: ACME[name]["header"].lower() for name in names}
+    wrong = {name: {**ACME[name], "header": f"X-Other-{name}"} for name in names}
+    spec = SourceSpec("it", "hmac", "it", settings={**ACME, **wrong})
+    found = diagnose(Trial(spec, made("hmac"), (SECRET,)))
+    assert codes(found) == ["header-name"]
+    for name, header in right.items():
+        assert f"no x-other-{name} was received: its value is in {header}" in found.causes[0].words
+        assert f"{header} in place of x-other-{name}" in found.causes[0].remedy
 
 
 def test_the_headers_of_another_provider_are_recognised() -> None:

@@ -102,9 +102,10 @@ class SqsQueue:
         return [message for number, message in enumerate(batch) if str(number) not in taken]
 
     def _entry(self, number: int, message: Outgoing) -> dict[str, Any]:
-        entry = {"Id": str(number), "MessageBody": message.body}
+        entry: dict[str, Any] = {"Id": str(number), "MessageBody": message.body}
         if not self._fifo:
-            return entry | {"DelaySeconds": message.delay}
+            fair = {"MessageGroupId": message.group} if message.group else {}
+            return entry | {"DelaySeconds": message.delay} | fair
         # FIFO queues do not support a delay per message.
         named = {"MessageGroupId": message.group, "MessageDeduplicationId": message.dedup}
         return entry | named

@@ -41,7 +41,10 @@ class Index:
 
 INDEXES: Final = (
     Index(
-        BY_RECEIVED, "received_bucket", "received_at", ("source", "type", "runs", "held", "tenant")
+        BY_RECEIVED,
+        "received_bucket",
+        "received_at",
+        ("source", "type", "runs", "held", "tenant", "erased_at"),
     ),
     Index(BY_DUE, "due_bucket", "due_at"),
 )

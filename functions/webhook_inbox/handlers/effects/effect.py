@@ -38,6 +38,7 @@ class Effects:
         clock: the time.
         end: when the attempt ends.
         redact: removes secrets from recorded texts (G10).
+        hide: removes personal values from recorded errors; a result is what the handler gets again.
         outcomes: receives the outcome of each effect by name, see `queue.outcomes.Observed`.
     """
 
@@ -49,12 +50,14 @@ class Effects:
         clock: Clock,
         end: datetime,
         redact: Callable[[str], str] = str,
+        hide: Callable[[str], str] = str,
         outcomes: dict[str, str] | None = None,
     ) -> None:
         self._journal = journal
         self._run = run
         self._clock = clock
         self._redact = redact
+        self._hide = hide
         self._outcomes = {} if outcomes is None else outcomes
         self._names: set[str] = set()
         self._stopped: Held | None = None
@@ -239,7 +242,7 @@ class Effects:
         # A worker that is killed records nothing.
         if not (begun.started and begun.result is None and isinstance(error, Exception)):
             return
-        why = self._redact(describe(error))
+        why = self._hide(self._redact(describe(error)))
         with suppress(Unavailable):  # The effect then stays in doubt, which is safe.
             if not begun.doubted and _denies(error, acted=begun.acted):
                 self._journal.fail(begun.plan, why, self._clock.now())

@@ -123,7 +123,7 @@ class Orders:
         # Compares with the version begun, not applied: its handler may have acted, and an older
         # event would undo that for good, since a committed effect is not repeated.
         older = bool(state.begun) and version.is_older(Version.read(state.begun))
-        if older and not _forced(run):
+        if older and not run.forced:
             done = "applied" if state.begun == state.applied else "begun"
             raise SkippedBecause(
                 SkipReason.STALE,
@@ -152,7 +152,7 @@ class Orders:
     def _past(self, entrant: Entrant, state: KeyState, number: int, applied: int) -> Turn:
         """Skips a number that was applied, unless an operator forced the run."""
         run = entrant.run
-        if _forced(run):
+        if run.forced:
             return Turn(self._ordering_keys.take(state, run, self._clock.now()), "")
         if number == applied:
             # The worker that applied it may have been lost before it resumed the successor.
@@ -181,8 +181,3 @@ class Orders:
         # A run that never waited has generation 0 and no waiter row.
         if run.generation:
             self._waiters.leave(state, run, number)
-
-
-def _forced(run: Run) -> bool:
-    """Returns whether an operator forced the replay of a finished run."""
-    return bool(run.replays and run.replays[-1].get("forced"))

@@ -100,7 +100,7 @@ class StaticToken:
         """
         carried = self._carried(delivery)
         if not carried:
-            raise Rejected(Reason.MISSING_SIGNATURE, "no token at the provider's location")
+            raise self._missing
         # An empty token is ignored: anyone has it.
         live = [(place, self.write(secret)) for place, secret in enumerate(secrets) if secret]
         if not live:
@@ -117,7 +117,7 @@ class StaticToken:
     def precheck(self, delivery: Delivery, keys: Sequence[str]) -> None:  # noqa: ARG002 - a token names no key
         """Checks that there is a token; raises Rejected."""
         if not self._carried(delivery):
-            raise Rejected(Reason.MISSING_SIGNATURE, "no token at the provider's location")
+            raise self._missing
 
     def sign(self, sample: Sample, secret: str, now: datetime) -> dict[str, str]:  # noqa: ARG002 - a token has neither content nor time
         """Returns the headers of a delivery with the token; raises ConfigurationError."""
@@ -125,6 +125,11 @@ class StaticToken:
             raise ConfigurationError("the secret is empty")
         sent = {"content-type": "application/json"}
         return sent | ({self.headers[0]: self.write(secret)} if self.headers else {})
+
+    @property
+    def _missing(self) -> Rejected:
+        where = f"{self.headers[0]} header" if self.headers else "token at the provider's location"
+        return Rejected(Reason.MISSING_SIGNATURE, f"no {where}")
 
     def _carried(self, delivery: Delivery) -> Sequence[str]:
         if self.find is not None:

@@ -127,6 +127,20 @@ def test_a_fifo_queue_is_told_groups_and_ids_and_no_delay() -> None:
     ]
 
 
+def test_a_standard_queue_is_told_the_group_of_a_message_that_has_one() -> None:
+    client = FakeClient(taken(0, 1))
+    sent = [Outgoing("a", delay=7, group="acct_7"), Outgoing("b")]
+
+    assert SqsQueue(client, URL).send(sent) == []
+
+    assert batches(client) == [
+        [
+            {"Id": "0", "MessageBody": "a", "DelaySeconds": 7, "MessageGroupId": "acct_7"},
+            {"Id": "1", "MessageBody": "b", "DelaySeconds": 0},
+        ]
+    ]
+
+
 def test_neither_kind_of_queue_is_sent_what_the_other_takes() -> None:
     plain, grouped = Outgoing("x"), Outgoing("x", group="g", dedup="d")
 

@@ -1,0 +1,178 @@
+"""Erases the payloads of events whose source has a `retention` that has passed.
+
+    by_received, one shard ─────────────────────────────────────────────────► received_at
+       read six times     │ read once, at its retention           │ kept
+                          ▲ cursor of the second look             ▲ cursor of the first look
+
+An event with a run that has not ended keeps its payload; the event is read again 1, 2, 4, 8 and 16
+days later. A dead run has ended. Rows keep their own lifetimes, so the event stays known. An index
+entry tells whether its event was erased, so that a later look reads no rows of it.
+
+    pk = reconciler    sk = retention    positions: epoch ms by look ("{source}/{days}") and shard
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from webhook_inbox.domain.errors import Unavailable
+from webhook_inbox.domain.manifest import Manifest, SourceSpec
+from webhook_inbox.domain.model import SETTLED, Status
+from webhook_inbox.domain.ports import Blobs, Change, Item, Key, Page, Parallel, Table
+from webhook_inbox.domain.timestamps import EPOCH, from_ms, to_ms
+from webhook_inbox.ledger.erasure import remove
+from webhook_inbox.ledger.schema import (
+    BY_RECEIVED,
+    EVENT_LIFE,
+    RECEIVED_SHARDS,
+    RUN_PREFIX,
+    live,
+    received_buckets,
+)
+from webhook_inbox.reconciler.report import Action, ReconcilerReport
+
+# The days between an event's retention and each look at it.
+LOOKS: Final = (0, 1, 2, 4, 8, 16)
+# Reading longer spans less often saves queries.
+STEP: Final = timedelta(minutes=5)
+# An erasure may have been interrupted by the pass that began it; an earlier one is complete.
+INTERRUPTED: Final = timedelta(hours=12)
+# Index entries in a call, and events that are erased at a time.
+PAGE: Final = 1000
+AT_ONCE: Final = 100
+ENDED: Final = SETTLED | {Status.DEAD_LETTER}
+
+CURSORS: Final = Key("reconciler", "retention")
+
+# Epoch ms by shard.
+Positions = dict[str, int]
+
+
+class ExpiredPayloads:
+    """One pass over the events whose retention has passed since the last one."""
+
+    def __init__(
+        self,
+        *,
+        manifest: Manifest,
+        table: Table,
+        blobs: Blobs,
+        report: ReconcilerReport,
+        parallel: Parallel,
+        out_of_time: Callable[[], bool],
+        now: datetime,
+    ) -> None:
+        self._sources = [spec for spec in manifest.sources.values() if spec.retention]
+        self._table = table
+        self._blobs = blobs
+        self._report = report
+        self._parallel = parallel
+        self._out_of_time = out_of_time
+        self._now = now
+
+    def erase(self) -> None:
+        """Erases until every look has reached its end, or until time is up.
+
+        Raises:
+            Unavailable: so many calls failed that the service seems to be down.
+        """
+        if not self._sources:
+            return
+        row = self._table.get(CURSORS) or {}
+        looks: dict[str, Positions] = {k: dict(v) for k, v in row.get("positions", {}).items()}
+        before = {name: dict(positions) for name, positions in looks.items()}
+        try:
+            for source in self._sources:
+                self._look_at(source, looks)
+        finally:
+            if looks != before:
+                # Unsaved progress is only read again.
+                with suppress(Unavailable):
+                    self._table.update(CURSORS, Change(set={"positions": looks}))
+
+    def _look_at(self, source: SourceSpec, looks: dict[str, Positions]) -> None:
+        oldest = to_ms(self._now - EVENT_LIFE)
+        for days in LOOKS:
+            end = to_ms(self._now - timedelta(seconds=source.retention, days=days))
+            if end <= oldest:
+                return  # The rows themselves expire first.
+            # The first look also reads the events from before the source had a retention.
+            begin = end if days else oldest
+            start = {str(shard): begin for shard in range(RECEIVED_SHARDS)}
+            positions = looks.setdefault(f"{source.name}/{days}", start)
+            for shard in positions:
+                if end - positions[shard] >= STEP // timedelta(milliseconds=1):
+                    self._read_shard(positions, shard, max(positions[shard], oldest), end, source)
+
+    def _read_shard(
+        self, positions: Positions, shard: str, start: int, end: int, source: SourceSpec
+    ) -> None:
+        now = to_ms(self._now)
+        for bucket in received_buckets(
+            from_ms(start), from_ms(end), newest_first=False, shards=[int(shard)]
+        ):
+            for page in self._pages(bucket, start + 1, end):
+                due = [
+                    entry
+                    for entry in page.items
+                    if entry["source"] == source.name and not _is_erased(entry, now - end)
+                ]
+                for first in range(0, len(due), AT_ONCE):
+                    if self._out_of_time() or not self._erase_all(due[first : first + AT_ONCE]):
+                        return
+                    # Another event of the same millisecond may follow.
+                    at = due[first : first + AT_ONCE][-1]["received_at"] - 1
+                    positions[shard] = max(positions[shard], at)
+            if self._out_of_time():
+                return
+        positions[shard] = end
+
+    def _erase_all(self, entries: Sequence[Item]) -> bool:
+        """Erases payloads; returns False if a call failed and they have to be read again."""
+        results = self._parallel.map(self._caught, entries)
+        counted = [self._report.attempt(self._count, result) for result in results]
+        return all(counted)
+
+    def _caught(self, entry: Item) -> Action | Exception | None:
+        """Returns an event's error instead of raising it, since others are erased meanwhile."""
+        try:
+            return Action.ERASED if self._erase(entry) else None
+        except Exception as error:  # noqa: BLE001 - an unreadable row: reported and passed over
+            return error
+
+    def _count(self, result: Action | Exception | None) -> None:
+        if isinstance(result, Exception):
+            raise result
+        if result is not None:
+            self._report.add(result)
+
+    def _erase(self, entry: Item) -> bool:
+        """Erases an event's payload unless a run has not ended; returns whether it did."""
+        rows = {row["sk"]: row for row in self._table.query(entry["pk"])}
+        event = live(rows.get("event"), self._now)
+        # An id may have a new event by now.
+        if event is None or event["received_at"] != entry["received_at"]:
+            return False
+        runs = {sk: row["status"] for sk, row in rows.items() if sk.startswith(RUN_PREFIX)}
+        begun = all(RUN_PREFIX + name in runs for name in event["runs"])
+        if not begun or not ENDED.issuperset(runs.values()):
+            return False
+        return remove(self._table, self._blobs, event, now=self._now) is not None
+
+    def _pages(self, bucket: str, low: int, high: int) -> Iterator[Page]:
+        start: Mapping[str, Any] | None = None
+        while True:
+            page = self._table.query_index(
+                BY_RECEIVED, bucket, low=low, high=high, limit=PAGE, start=start
+            )
+            yield page
+            start = page.next
+            if start is None:
+                return
+
+
+def _is_erased(entry: Item, age: int) -> bool:
+    """Returns whether an event was erased before its look, which is at this age in ms."""
+    look = entry["received_at"] + age - to_ms(EPOCH + INTERRUPTED)
+    return "erased_at" in entry and entry["erased_at"] < look

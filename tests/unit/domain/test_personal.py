@@ -1,0 +1,77 @@
+"""Personal fields are masked in bodies, and their values are removed from texts."""
+
+import json
+
+import pytest
+
+from webhook_inbox.domain.personal import PersonalTexts, masked
+
+BODY = {
+    "id": "evt-1",
+    "customer": {"email": "ada@example.com", "name": "Ada O'Brien", "phone": 4155551234},
+    "items": [{"email": "bob@example.com", "n": 1}, {"email": "eve@example.com"}],
+}
+RAW = json.dumps(BODY).encode()
+
+
+@pytest.mark.parametrize(
+    ("path", "gone"),
+    [
+        ("customer.email", ["ada@example.com"]),
+        ("customer.phone", ["4155551234"]),
+        ("customer", ["ada@example.com", "Ada O'Brien", "4155551234"]),
+        ("items.email", ["bob@example.com", "eve@example.com"]),
+        ("items.1.email", ["eve@example.com"]),
+        ("items.9.email", []),
+        ("nothing.here", []),
+        ("id.more", []),
+    ],
+)
+def test_only_the_values_at_a_path_are_masked(path: str, gone: list[str]) -> None:
+    shown = masked(RAW, [path]).decode()
+    every = ["ada@example.com", "Ada O'Brien", "4155551234", "bob@example.com", "eve@example.com"]
+    assert [text for text in every if text not in shown] == gone
+    assert ("[personal]" in shown) is bool(gone)
+    assert json.loads(shown)["id"] == "evt-1"
+
+
+def test_a_body_without_personal_fields_stays_as_it_is() -> None:
+    spaced = b'{ "id" : 1 }'
+    assert masked(spaced, []) == spaced
+    assert masked(spaced, ["customer.email"]) == spaced
+
+
+@pytest.mark.parametrize("body", [b"email=ada%40example.com", b"\xff", b"[" * 100_000])
+def test_a_body_that_is_no_json_is_masked_as_a_whole(body: bytes) -> None:
+    assert masked(body, ["email"]) == b"[personal]"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "no customer ada@example.com",
+        "GET /customers/ada%40example.com answered 404",
+        """KeyError: {'name': "Ada O'Brien"}""",
+        "called 4155551234",
+        'answered {"name": "Ada O\'Brien"}',
+    ],
+)
+def test_a_text_that_quotes_a_value_loses_it(text: str) -> None:
+    personal = PersonalTexts(["customer"])
+    personal.body = RAW
+    hidden = personal.hide(text)
+    assert "[personal]" in hidden
+    assert not any(each in hidden for each in ("ada", "Ada", "Brien", "4155551234"))
+
+
+def test_short_values_stay_in_texts() -> None:
+    personal = PersonalTexts(["initials", "vip"])
+    personal.body = b'{"initials": "abc", "vip": true}'
+    assert personal.hide("abc is True") == "abc is True"
+
+
+def test_without_a_body_or_a_path_a_text_stays() -> None:
+    assert PersonalTexts(["customer"]).hide("Ada O'Brien") == "Ada O'Brien"
+    personal = PersonalTexts()
+    personal.body = RAW
+    assert personal.hide("Ada O'Brien") == "Ada O'Brien"
