@@ -87,7 +87,13 @@ def erase(
         event=EventName(source, event_id),
         now=now,
     )
-    return remove(table, blobs, row, now=now)
+    erased = remove(table, blobs, row, now=now)
+    if erased is None:
+        recorded.conclude({"changed": 1})
+    else:
+        unfinished = {"unfinished": len(erased.unfinished)} if erased.unfinished else {}
+        recorded.conclude({"erased": 1, **unfinished})
+    return erased
 
 
 def erase_of_tenant(
@@ -132,12 +138,9 @@ def remove(table: Table, blobs: Blobs, row: Item, *, now: datetime) -> Erasure |
         for conflict in table.query(conflict_key(source, event_id, "").pk):
             _empty(table, blobs, conflict, now)
     except ConditionFailed:
-        recorded.conclude({"changed": 1})
         return None
     runs = map(run_from, table.query(event_pk(source, event_id), sk_prefix=RUN_PREFIX))
-    unfinished = tuple(_forget_errors(table, runs))
-    recorded.conclude({"erased": 1, "unfinished": len(unfinished)} if unfinished else {"erased": 1})
-    return Erasure(erased_at, unfinished)
+    return Erasure(erased_at, tuple(_forget_errors(table, runs)))
 
 
 def _empty(table: Table, blobs: Blobs, row: Item, now: datetime) -> datetime:
