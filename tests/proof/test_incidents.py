@@ -4,6 +4,7 @@ The scenes share one session and run in this order. Each takes its commands from
 """
 
 import getpass
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -175,7 +176,7 @@ def test_a_rotated_secret_with_the_wrong_value(incident: Incident) -> None:
     assert "invalid-signature" in walk.give("rejected list").text
     walk.give("secrets set", stdin=provider.secret)
     # Exit status 1: the forged deliveries among them are invalid.
-    assert " valid, " in walk.give("rejected release", code=1).text
+    assert re.search(r" [1-9]\d* valid", walk.give("rejected release", code=1).text)
     assert eventually(lambda: provider.order("after-the-correction") in {200, 202})
     walk.give("rejected release")
     assert "after-the-correction" in walk.give("inbox list").text
@@ -196,8 +197,7 @@ def test_a_stolen_secret(incident: Incident) -> None:
     issue = {"number": 1, "title": "theft"}
 
     def refused() -> bool:
-        provider.forge()
-        return provider.send("theft", issue, secret=stolen)[0] == 401
+        return provider.forge() and provider.send("theft", issue, secret=stolen)[0] == 401
 
     assert eventually(refused)
     assert "one value" in walk.give("secrets status").text

@@ -67,11 +67,16 @@ class Provider:
         }
         return post(f"{self.url}/webhooks/github", body, headers)
 
-    def forge(self) -> None:
-        """Sends a forgery, after which the inbox reads its secrets again; one in two seconds."""
-        if time.monotonic() - self._forged >= SLOW:
-            self._forged = time.monotonic()
-            self.send("forged", {"number": 1}, secret="no-secret-of-the-inbox")
+    def forge(self) -> bool:
+        """Sends a forgery, one in two seconds at most, and returns whether it did.
+
+        The inbox then reads its secrets again.
+        """
+        if time.monotonic() - self._forged < SLOW:
+            return False
+        self._forged = time.monotonic()
+        self.send("forged", {"number": 1}, secret="no-secret-of-the-inbox")
+        return True
 
     def rejected(self) -> int:
         """Returns how many orders were not accepted."""
