@@ -7,7 +7,7 @@ export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 # Bytecode is kept: without it each process compiles pytest's tests and the library anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup dev check check-types check-units test lane-of-parts lane-of-sessions test-whole test-local test-scanners test-parts simulate mutants fuzz storm rights proof wheel package lock clean
+.PHONY: help setup dev check check-types check-units test lane-of-parts lane-of-sessions test-whole test-local test-scanners test-parts simulate mutants fuzz storm rights incidents proof wheel package lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -90,6 +90,9 @@ storm: setup ## run handlers over HTTP against destinations that fail, stall and
 
 rights: setup ## remove each right of each function in turn, and expect that something breaks; 2 minutes
 	$(BIN)/pytest tests/proof/test_rights.py --quiet
+
+incidents: setup ## resolve scripted incidents on the local runtime with the runbook's commands; 4 minutes
+	$(BIN)/pytest tests/proof/test_incidents.py --quiet
 
 proof: simulate mutants fuzz storm rights ## run simulate, mutants, fuzz, storm and rights
 

@@ -40,7 +40,7 @@ def _answers(watched: Watched) -> Iterator[AlarmDeclaration]:
         " providers retry for a limited time. Read ingest's log for the outcome: no-secret needs"
         " `webhookctl secrets set NAME`; unavailable is DynamoDB or SQS; broken is a fault of the"
         " code: deploy the version before.",
-        first="alarms list",
+        first="doctor",
     )
     # One 5xx can lose a delivery: GitHub does not retry. A crash of ingest is a 5xx too.
     yield AlarmDeclaration(

@@ -35,7 +35,7 @@ def _passes(watched: Watched) -> Iterator[AlarmDeclaration]:
         text="The reconciler completed at most 2 passes instead of 5 in each of two periods of 5"
         " minutes; parked and lost runs are not resumed. Check its schedule and its log. May fire"
         " once after the first deployment.",
-        first="inbox list --status deferred",
+        first="doctor",
     )
     failed = watched.own(metrics.RECONCILER_FAILED)
     crashes = of_function("Errors", watched.reconciler)
@@ -80,7 +80,7 @@ def _given_up(watched: Watched) -> Iterator[AlarmDeclaration]:
         severity=Severity.NOTIFY,
         series=(watched.own(metrics.RUNS_LOST),),
         text="The reconciler gave up on runs after six sends. Check that the lane's event source"
-        " mapping is enabled, then `webhookctl replay --yes`.",
+        " mapping is enabled, then `webhookctl replay --status dead_letter --yes`.",
         first="inbox list --status dead_letter",
     )
     yield AlarmDeclaration(
@@ -113,7 +113,7 @@ def _replays(watched: Watched) -> Iterator[AlarmDeclaration]:
         series=(of_function("Errors", watched.replay),),
         text="A replay was rejected or raised an error, which an invocation from the console may"
         " not show; check its log. Runs that it sent stay sent.",
-        first="replay",
+        first="audit --action replay",
     )
     yield AlarmDeclaration(
         id="ReplayInterrupted",
@@ -121,5 +121,5 @@ def _replays(watched: Watched) -> Iterator[AlarmDeclaration]:
         series=(watched.own(metrics.REPLAY_INTERRUPTED),),
         text="The ledger or a queue failed during a replay; its result and its log have the error"
         " and a cursor. Continue with the same options.",
-        first="replay --cursor CURSOR",
+        first="audit --action replay",
     )

@@ -54,7 +54,7 @@ def _first_dead(watched: Watched, spec: HandlerSpec) -> AlarmDeclaration:
         datapoints=1,
         text=f"A run of {spec.name} is dead.{effect} After fixing the cause, replay:"
         f" `webhookctl replay --handler {spec.name} --yes`.",
-        first=f"inbox list --status dead_letter --handler {spec.name}",
+        first=f"inbox errors --handler {spec.name}",
     )
 
 
@@ -68,8 +68,8 @@ def _deaths(watched: Watched) -> Iterator[AlarmDeclaration]:
         text=f"{BURST} runs died within 10 minutes: a deployment, a destination or a payload that"
         " handlers cannot process. Stop further deaths:"
         " `webhookctl handlers pause NAME --reason TEXT`. After the fix, resume and"
-        " `webhookctl replay --yes`.",
-        first="inbox list --status dead_letter --since 1h",
+        " `webhookctl replay --status dead_letter --yes`.",
+        first="inbox errors",
     )
     yield AlarmDeclaration(
         id="DeadAgain",
@@ -103,8 +103,8 @@ def _dead_letter_queues(watched: Watched) -> Iterator[AlarmDeclaration]:
             expression=of_all("MAX", len(series)),
             threshold=DEEP + 1,
             text=f"A DLQ has over {DEEP:,} messages. Replay or close their runs:"
-            " `webhookctl replay --yes`.",
-            first="inbox list --status dead_letter",
+            " `webhookctl replay --status dead_letter --yes`.",
+            first="dlq list",
         ),
     )
     yield from _grouped(
@@ -118,7 +118,7 @@ def _dead_letter_queues(watched: Watched) -> Iterator[AlarmDeclaration]:
             text="More messages reached the DLQs than left them, in each of three periods of 5"
             " minutes: the cause persists, or a replay dies again. Stop it:"
             " `webhookctl handlers pause NAME --reason TEXT`.",
-            first="inbox list --status dead_letter --since 1h",
+            first="inbox errors",
         ),
     )
     yield from _grouped(
@@ -132,8 +132,8 @@ def _dead_letter_queues(watched: Watched) -> Iterator[AlarmDeclaration]:
             threshold=OLD_DAYS * 24 * HOUR,
             text=f"A message is in a DLQ for {OLD_DAYS} days; SQS deletes it after"
             f" {DEAD_RETENTION}. The ledger lists its run until the event expires. Replay or close"
-            " it: `webhookctl replay --yes`.",
-            first="inbox list --status dead_letter",
+            " it: `webhookctl replay --status dead_letter --yes`.",
+            first="dlq list",
         ),
     )
 
@@ -148,7 +148,7 @@ def _queues(watched: Watched) -> Iterator[AlarmDeclaration]:
         text="A run is an hour overdue for 15 minutes: messages are lost, or workers and the"
         " reconciler cannot keep up. Look for throttles, a backlog, and errors in the logs of the"
         " processors and the reconciler.",
-        first="inbox list --status failed",
+        first="doctor",
     )
     yield from _grouped(
         [of_queue(AGE, queue) for queue in watched.work.values()],
@@ -163,7 +163,7 @@ def _queues(watched: Watched) -> Iterator[AlarmDeclaration]:
             text="The oldest message of a lane is over 15 minutes old. Raise max_concurrency, or"
             " move slow handlers to a lane of their own; a serial handler with a busy ordering key"
             " must be faster.",
-            first="inbox list --status pending",
+            first="doctor",
         ),
     )
     serial = watched.manifest.serial_lanes
@@ -224,8 +224,9 @@ def _destinations(watched: Watched) -> Iterator[AlarmDeclaration]:
         series=(watched.own(metrics.DESTINATION_REFUSALS),),
         text="A destination rejects its credentials (401, 403) or its host name does not resolve;"
         " retrying will not help, and each run that calls it dies. Correct the secret"
-        " (`webhookctl secrets set NAME`) or base_url, then `webhookctl replay --yes`.",
-        first="inbox list --status dead_letter --since 1h",
+        " (`webhookctl secrets set NAME`) or base_url, then"
+        " `webhookctl replay --status dead_letter --yes`.",
+        first="inbox errors",
     )
     # Breakers and limiters fail open: runs continue, but destinations are unprotected.
     yield AlarmDeclaration(

@@ -12,8 +12,9 @@ HANDLERS: Final = DOCS / "handlers.md"
 APPROVALS: Final = DOCS / "approvals.md"
 OPERATE: Final = DOCS / "operate.md"
 DEPLOY: Final = DOCS / "deploy.md"
+RUNBOOK: Final = DOCS / "runbook.md"
 # Pages with commands for readers to copy.
-GUIDES: Final = (README, START, HANDLERS, APPROVALS, OPERATE, DEPLOY)
+GUIDES: Final = (README, START, HANDLERS, APPROVALS, OPERATE, DEPLOY, RUNBOOK)
 EVERY: Final = (README, ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md")))
 TEXTS: Final = {page: page.read_text(encoding="utf-8") for page in EVERY}
 

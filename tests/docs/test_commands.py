@@ -76,7 +76,7 @@ def _check_webhookctl(words: list[str]) -> None:
             assert (ROOT / word).is_file() or (PROJECT / word).is_file()
     if "--source" in words:
         named = inbox_toml.load(ROOT / "functions" / "inbox.toml", stage="local").sources
-        assert words[words.index("--source") + 1] in {*named, "shipments", "shop"}
+        assert words[words.index("--source") + 1] in {*named, "shipments", "shop", "SOURCE"}
 
 
 def _check_pytest(words: list[str]) -> None:

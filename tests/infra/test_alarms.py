@@ -468,9 +468,11 @@ def test_every_alarm_says_what_to_do_in_commands_that_exist(dev: Template) -> No
             understood(shlex.split(command))
 
 
-@pytest.mark.parametrize("command", ["inbox look", "replay --now", "inbox list --status lost"])
+@pytest.mark.parametrize(
+    "command", ["inbox look", "replay --now", "inbox list --status lost", "replay --yes"]
+)
 def test_a_command_that_does_not_exist_would_be_noticed(command: str) -> None:
-    with pytest.raises(Exception, match=r"look|--now|'lost'"):
+    with pytest.raises(Exception, match=r"look|--now|'lost'|without a filter"):
         understood(shlex.split(command))
 
 
@@ -480,7 +482,9 @@ def understood(words: list[str]) -> None:
     while hasattr(command, "commands"):
         name, *words = words
         command = command.commands[name]
+    filters = set(words) - {"--yes"}
     command.make_context(command.name, words)
+    assert command.name != "replay" or filters, "replay refuses to run without a filter"
 
 
 def test_two_secrets_in_one_enrolment_alarm_where_the_provider_delivers_it(

@@ -101,7 +101,7 @@ def _one_of_each_topic(alarms: Sequence[DeployedAlarm]) -> list[DeployedAlarm]:
 
 
 def _notify(call: Invocation, alarms: Sequence[DeployedAlarm], by: Actor) -> None:
-    audit.record(
+    recorded = audit.record(
         call.target.table,
         SystemRandomness(),
         action="test alarms",
@@ -115,6 +115,7 @@ def _notify(call: Invocation, alarms: Sequence[DeployedAlarm], by: Actor) -> Non
         reason = f"A test by {by} with webhookctl alarms test; nothing is wrong."
         for state in (IN_ALARM, OK):
             client.set_alarm_state(AlarmName=each.name, StateValue=state, StateReason=reason)
+    recorded.conclude({"tested": len(alarms)})
 
 
 def _addresses(call: Invocation, alarms: Sequence[DeployedAlarm]) -> dict[str, list[Subscription]]:

@@ -5,12 +5,10 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from webhook_inbox.adapters.system import SystemRandomness
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.secret_document import HANDLERS, SOURCES, TOOLS
 from webhook_inbox.domain.secrets import LIFE
 from webhook_inbox.domain.timestamps import duration
-from webhook_inbox.ledger import audit
 from webhookctl.checkout import unknown
 from webhookctl.commands.secrets import deployed_reader, read_value
 from webhookctl.display.secrets import NamedSecret, named_secrets
@@ -57,8 +55,11 @@ def rotate(
     reader = deployed_reader(target, name)
     value = read_value(f"New value of {name}: ")
     # The audit has the names only.
-    _record(call, "rotate", name, reason=reason, by=by, until=until)
-    change = target.secret_documents.rotate(reader, name, value, now=now, until=until)
+    with call.audited(
+        "rotate secret", by, reason=reason, secret=name, previous_until=iso(until)
+    ) as counts:
+        change = target.secret_documents.rotate(reader, name, value, now=now, until=until)
+        counts[change] += 1
     replaced = change is Change.REPLACED
     if call.as_json:
         end = iso(until) if replaced else None
@@ -120,8 +121,9 @@ def revoke(
     if len(documents.read(reader).get(name, ())) < 2:
         raise CommandError(f"{name} has no previous value; nothing to revoke")
     if yes:
-        _record(call, "revoke", name, reason=reason, by=by)
-        documents.revoke_previous(reader, name)
+        with call.audited("revoke secret", by, reason=reason, secret=name) as counts:
+            documents.revoke_previous(reader, name)
+            counts["revoked"] += 1
     if call.as_json:
         call.output.json({"name": name, "revoked": yes})
         return
@@ -132,27 +134,6 @@ def revoke(
         call.output.note(f"The functions refuse it within {seconds} s.")
     else:
         call.output.note("Dry run: deliveries signed with it are then rejected. Add --yes.")
-
-
-def _record(
-    call: Invocation,
-    action: str,
-    name: str,
-    *,
-    reason: str,
-    by: str | None,
-    until: datetime | None = None,
-) -> None:
-    end = {} if until is None else {"previous_until": str(iso(until))}
-    audit.record(
-        call.target.table,
-        SystemRandomness(),
-        action=f"secret-{action}",
-        by=call.actor(by),
-        reason=reason,
-        request={"secret": name, **end},
-        now=call.clock.now(),
-    )
 
 
 @takes_options

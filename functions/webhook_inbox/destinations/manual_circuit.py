@@ -40,7 +40,7 @@ def open_circuit(table: Table, randomness: Randomness, request: CircuitRequest) 
     Raises:
         Unavailable: the table failed; it may be open.
     """
-    _audit(table, randomness, "open-circuit", request)
+    recorded = _audit(table, randomness, "open circuit", request)
     change = Change(
         set={
             "open_until": HELD_UNTIL,
@@ -55,7 +55,9 @@ def open_circuit(table: Table, randomness: Randomness, request: CircuitRequest) 
     try:
         transition(table, breaker_key(request.destination), change, when=Absent("held_since"))
     except ConditionFailed as error:
+        recorded.conclude({"unchanged": 1})
         return error.old
+    recorded.conclude({"opened": 1})
     return None
 
 
@@ -65,7 +67,7 @@ def close_circuit(table: Table, randomness: Randomness, request: CircuitRequest)
     Raises:
         Unavailable: the table failed; it may be closed.
     """
-    _audit(table, randomness, "close-circuit", request)
+    recorded = _audit(table, randomness, "close circuit", request)
     change = Change(
         set={"failures": 0, **expiry(request.now)},
         remove=("open_until", "probe", "probe_until", *_HELD),
@@ -73,12 +75,16 @@ def close_circuit(table: Table, randomness: Randomness, request: CircuitRequest)
     try:
         table.update(breaker_key(request.destination), change, when=Present("open_until"))
     except ConditionFailed:
+        recorded.conclude({"unchanged": 1})
         return False
+    recorded.conclude({"closed": 1})
     return True
 
 
-def _audit(table: Table, randomness: Randomness, action: str, request: CircuitRequest) -> None:
-    audit.record(
+def _audit(
+    table: Table, randomness: Randomness, action: str, request: CircuitRequest
+) -> audit.AuditRecord:
+    return audit.record(
         table,
         randomness,
         action=action,

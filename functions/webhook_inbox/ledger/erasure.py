@@ -77,7 +77,7 @@ def erase(
     row = live(table.get(event_key(source, event_id)), now)
     if row is None:
         return None
-    audit.record(
+    recorded = audit.record(
         table,
         randomness,
         action="erase",
@@ -87,7 +87,13 @@ def erase(
         event=EventName(source, event_id),
         now=now,
     )
-    return remove(table, blobs, row, now=now)
+    erased = remove(table, blobs, row, now=now)
+    if erased is None:
+        recorded.conclude({"changed": 1})
+    else:
+        unfinished = {"unfinished": len(erased.unfinished)} if erased.unfinished else {}
+        recorded.conclude({"erased": 1, **unfinished})
+    return erased
 
 
 def erase_of_tenant(

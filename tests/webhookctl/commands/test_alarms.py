@@ -135,8 +135,9 @@ def test_a_test_sets_one_alarm_of_each_topic_and_records_it(cli: Cli, alarms: To
         assert reason.startswith(f"A test by {CALLER} for ana")
     assert changes(OTHER) == ["5 died"]
     rows = client("dynamodb").scan(TableName="ledger")["Items"]
-    [action] = [row["action"]["S"] for row in rows if row["pk"]["S"].startswith("audit#")]
-    assert action == "test alarms"
+    [row] = [row for row in rows if row["pk"]["S"].startswith("audit#")]
+    assert row["action"] == {"S": "test alarms"}
+    assert row["counts"] == {"M": {"tested": {"N": "2"}}}
     assert all(each["state"] == "OK" for each in cli("alarms", "list", "--json").objects)
 
 

@@ -165,9 +165,12 @@ def test_no_destination_and_no_manifest_are_said(cli: Cli) -> None:
 WHY = ("--reason", "maintenance", "--by", "kim")
 
 
-def audited(inbox: Inbox) -> list[tuple[str, str, str]]:
+def audited(inbox: Inbox) -> list[tuple[str, str, str, dict[str, int]]]:
     rows = (row for row in inbox.table if row["pk"].startswith("audit#"))
-    return [(row["action"], str(Actor.of(row)), row["request"]["destination"]) for row in rows]
+    return [
+        (row["action"], str(Actor.of(row)), row["request"]["destination"], row["counts"])
+        for row in rows
+    ]
 
 
 def test_a_circuit_that_is_opened_by_hand_holds_the_runs_until_it_is_closed_by_hand(
@@ -195,7 +198,10 @@ def test_a_circuit_that_is_opened_by_hand_holds_the_runs_until_it_is_closed_by_h
     inbox.clock.advance(minutes=2)
     inbox.work_once()
     assert inbox.handled == [("acme.fulfil", "evt-1", 1)]
-    assert audited(inbox) == [("open-circuit", KIM, "crm"), ("close-circuit", KIM, "crm")]
+    assert audited(inbox) == [
+        ("open circuit", KIM, "crm", {"opened": 1}),
+        ("close circuit", KIM, "crm", {"closed": 1}),
+    ]
 
 
 def test_one_without_a_breaker_can_be_opened_as_well(cli: Cli) -> None:

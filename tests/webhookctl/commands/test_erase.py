@@ -46,6 +46,7 @@ def test_an_erasure_is_audited_before_it_happens(cli: Cli, inbox: Inbox) -> None
     assert row["action"] == "erase"
     assert (str(Actor.of(row)), row["reason"]) == (KIM, "GDPR request 17")
     assert row["event_ids"] == ["evt-1"]
+    assert row["counts"] == {"erased": 1}
 
 
 def test_a_program_is_told_as_well(cli: Cli, inbox: Inbox) -> None:

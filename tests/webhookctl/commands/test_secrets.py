@@ -366,7 +366,8 @@ def test_a_rotation_keeps_the_previous_value_until_its_end(cli: Cli) -> None:
 def test_its_audit_has_names_and_no_value(cli: Cli) -> None:
     cli("secrets", "set", "acme", stdin="the-first-value")
     cli("secrets", "rotate", "acme", "--by", "kim", stdin=VALUE)
-    [row] = [row for row in audited() if row["action"] == {"S": "secret-rotate"}]
+    [row] = [each for each in audited() if each["action"] == {"S": "rotate secret"}]
+    assert row["counts"] == {"M": {"replaced": {"N": "1"}}}
     assert row["request"]["M"]["secret"] == {"S": "acme"}  # type: ignore[index]
     assert VALUE not in str(row)
     assert "first-value" not in str(row)
@@ -398,6 +399,8 @@ def test_the_previous_value_is_revoked_with_yes_only(cli: Cli) -> None:
     assert "Dry run" in shown.err
     shown = cli("secrets", "revoke", "acme", "--previous", "--yes")
     assert (shown.code, stored()) == (0, (VALUE,))
+    [row] = [each for each in audited() if each["action"] == {"S": "revoke secret"}]
+    assert row["counts"] == {"M": {"revoked": {"N": "1"}}}
     assert "has no previous value" in cli("secrets", "revoke", "acme", "--previous", "--yes").err
 
 

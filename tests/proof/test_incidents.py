@@ -1,0 +1,230 @@
+"""Incidents under load on the local runtime, resolved with the runbook's commands alone.
+
+The scenes share one session and run in this order. Each takes its commands from docs/runbook.md.
+"""
+
+import getpass
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.proof.incident import project
+from tests.proof.incident.erp import Erp
+from tests.proof.incident.operator import Walk, listed, webhookctl
+from tests.proof.incident.provider import SLOW, Provider
+from tests.webhookctl.local.projects import eventually
+from tests.webhookctl.local.test_session import GITHUB, READY, Session
+from webhookctl.local import dev_secrets
+
+RELOADED, REFUSED = "reloaded: processor", "not reloaded, "
+POISON, IGNORED, UNHANDLED = "poison", "ignored", "unhandled"
+STEPS = [
+    "pause",
+    "resume",
+    "replay",
+    "open circuit",
+    "close circuit",
+    "replay",
+    "skip",
+    "replay",
+    "set secret",
+    "release",
+    "rotate secret",
+    "revoke secret",
+]
+NOTHING = "No failing or dead runs found."
+WRONG, NEW = "not-the-provider-s-value", "the-new-value-after-the-theft"
+
+
+@dataclass
+class Incident:
+    """A running inbox, its destination, its provider and its operator."""
+
+    session: Session
+    erp: Erp
+    provider: Provider
+
+    @property
+    def root(self) -> Path:
+        return self.session.root
+
+    def walk(self, anchor: str) -> Walk:
+        return Walk(self.root, anchor)
+
+    def deploy(self, handlers: str) -> None:
+        """Deploys handlers, and waits until they run."""
+        before, refused = self.session.text.count(RELOADED), self.session.text.count(REFUSED)
+        project.write_handlers(self.root, handlers)
+
+        def runs() -> bool:
+            nonlocal refused
+            if self.session.text.count(REFUSED) > refused:
+                # The local runtime lost a worker; another version of the file is another try.
+                refused = self.session.text.count(REFUSED)
+                project.write_handlers(self.root, f"{handlers}# Try {refused}\n")
+            return self.session.text.count(RELOADED) > before
+
+        assert eventually(runs), self.session.text
+
+    def dead(self) -> list[dict[str, Any]]:
+        return listed(self.root, "inbox", "list", "--status", "dead_letter", "--limit", "1000")
+
+    def status(self, event_id: str) -> str:
+        [event] = listed(self.root, "inbox", "inspect", event_id)
+        return str(event["status"])
+
+
+@pytest.fixture(scope="module")
+def incident(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Incident]:
+    with Erp() as erp:
+        root = project.write(tmp_path_factory.mktemp("incident"), erp=erp.url)
+        session = Session(root)
+        try:
+            assert session.says(READY), session.text
+            secret = dev_secrets.choose(GITHUB, {}, root / ".local")["github"]
+            with Provider(session.front, secret) as provider:
+                yield Incident(session, erp, provider)
+        finally:
+            session.stop()
+
+
+def test_a_bad_deployment(incident: Incident) -> None:
+    assert eventually(lambda: len(incident.erp.orders) >= 3), incident.session.text
+    incident.deploy(project.BROKEN)
+    assert eventually(lambda: len(incident.dead()) >= 5)
+
+    walk = incident.walk("bad-deployment")
+    assert "KeyError at functions/handlers/orders.py" in walk.give("inbox errors").text
+    walk.give("handlers pause")
+    incident.deploy(project.ORDERS)
+    walk.give("handlers resume")
+    first = walk.give("replay --handler", CLASS="KeyError")
+    assert "since then: 1 done" in first.text
+    walk.give("replay --selection", ID=first.selection)
+    assert eventually(lambda: incident.dead() == [])
+    walk.repeat("inbox errors", until=NOTHING)
+    walk.end()
+
+
+def test_a_downstream_outage(incident: Incident) -> None:
+    incident.erp.down = True
+    assert eventually(lambda: incident.erp.refused >= 5)
+    assert eventually(lambda: len(incident.dead()) >= 2)
+
+    walk = incident.walk("downstream-down")
+    assert "open" in walk.give("destinations list").text
+    walk.give("destinations open")
+    incident.erp.down = False
+    walk.give("destinations close")
+    first = walk.give("replay --error-contains")
+    assert "since then: 1 done" in first.text
+    walk.give("replay --selection", ID=first.selection)
+    assert eventually(lambda: incident.dead() == [])
+    assert "closed" in walk.give("destinations list").text
+    walk.repeat("inbox errors", until=NOTHING)
+    walk.end()
+
+
+def test_a_poison_event(incident: Incident) -> None:
+    assert incident.provider.send(POISON, {"number": 1})[0] == 202
+    assert eventually(lambda: incident.status(POISON) == "dead_letter")
+
+    walk = incident.walk("poison-event")
+    assert "KeyError" in walk.give("inbox errors").text
+    walk.give("inbox inspect", EVENT_ID=POISON)
+    walk.give("skip", EVENT_ID=POISON)
+    assert getpass.getuser() in walk.give("inbox inspect", EVENT_ID=POISON).text
+    walk.end()
+    assert incident.status(POISON) == "skipped"
+
+
+def test_an_unknown_type(incident: Incident) -> None:
+    provider = incident.provider
+    assert provider.order(IGNORED, action="closed") == 200
+    assert provider.order(UNHANDLED, action="labeled") == 202
+
+    walk = incident.walk("unknown-type")
+    assert "issues.closed" in walk.give("inbox ignored").text
+    project.write_types(incident.root, project.MORE_TYPES, erp=incident.erp.url)
+    project.write_handlers(incident.root, project.MORE_ORDERS)
+    walk.leave("sources reconcile")
+    assert eventually(lambda: provider.order(IGNORED, action="closed") == 202)
+    assert eventually(lambda: incident.erp.orders[IGNORED] == 1), incident.session.text
+    walk.give("replay EVENT_ID", EVENT_ID=UNHANDLED)
+    assert eventually(lambda: incident.erp.orders[UNHANDLED] == 1)
+    assert "done" in walk.give("inbox inspect", EVENT_ID=UNHANDLED).text
+    walk.end()
+
+
+def test_a_rotated_secret_with_the_wrong_value(incident: Incident) -> None:
+    provider = incident.provider
+    provider.interval = SLOW
+    webhookctl(incident.root, "secrets", "set", "github", "--replace", stdin=WRONG)
+
+    def rejects() -> bool:
+        provider.forge()
+        return provider.rejected() >= 3
+
+    assert eventually(rejects)
+
+    walk = incident.walk("bad-secret")
+    assert "invalid-signature" in walk.give("rejected list").text
+    walk.give("secrets set", stdin=provider.secret)
+    # Exit status 1: the forged deliveries among them are invalid.
+    assert re.search(r" [1-9]\d* valid", walk.give("rejected release", code=1).text)
+    assert eventually(lambda: provider.order("after-the-correction") in {200, 202})
+    walk.give("rejected release")
+    assert "after-the-correction" in walk.give("inbox list").text
+    walk.end()
+    assert eventually(lambda: missing(incident) == {})
+
+
+def test_a_stolen_secret(incident: Incident) -> None:
+    provider, stolen = incident.provider, incident.provider.secret
+    walk = incident.walk("stolen-secret")
+    assert "one value" in walk.give("secrets status").text
+    walk.give("secrets rotate", stdin=NEW)
+    renewed = {"number": 1, "title": "renewed"}
+    assert eventually(lambda: provider.send("renewed", renewed, secret=NEW)[0] == 202)
+    provider.secret = NEW
+    walk.give("secrets revoke")
+    walk.give("inbox list")
+    issue = {"number": 1, "title": "theft"}
+
+    def refused() -> bool:
+        return provider.forge() and provider.send("theft", issue, secret=stolen)[0] == 401
+
+    assert eventually(refused)
+    assert "one value" in walk.give("secrets status").text
+    walk.end()
+
+
+def missing(incident: Incident) -> dict[str, int]:
+    """Returns the orders that were sent and not made exactly once, with their number."""
+    orders = incident.erp.orders
+    return {title: orders[title] for title in list(incident.provider.sent) if orders[title] != 1}
+
+
+def test_every_event_is_done_once_and_the_audit_has_each_step(incident: Incident) -> None:
+    incident.provider.stop()
+    assert eventually(lambda: missing(incident) == {}), missing(incident)
+    assert set(incident.erp.orders.values()) == {1}
+    done = listed(incident.root, "inbox", "list", "--status", "done", "--limit", "1000")
+    sent = set(incident.provider.sent)
+    assert {each["event_id"] for each in done} >= sent
+    assert len(sent) > 50
+
+    rows = listed(incident.root, "audit", "--limit", "1000")
+    rows.reverse()
+    assert {(row["by"], row["proof"]) for row in rows} == {(getpass.getuser(), "local")}
+    assert [row for row in rows if not row["counts"]] == []
+    assert [step for step, _ in groupby(row["action"] for row in rows)] == STEPS
+    replayed = [row["counts"] for row in rows if row["action"] == "replay"]
+    assert all(counts["replayed"] >= 1 for counts in replayed[:-1]), replayed
+    released = next(row for row in rows if row["action"] == "release")
+    assert released["counts"]["accepted"] >= 3
