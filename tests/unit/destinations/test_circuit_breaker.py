@@ -521,6 +521,6 @@ def test_the_actions_are_in_the_audit_before_they_are_done(site: Site) -> None:
     close_circuit(site.table, SeededRandomness(8), by_hand(site))
     rows = [row for row in site.table if row["pk"].startswith("audit#")]
     assert [(row["action"], row["by"], row["reason"]) for row in rows] == [
-        ("open-circuit", "kim", "maintenance"),
-        ("close-circuit", "kim", "maintenance"),
+        ("open circuit", "kim", "maintenance"),
+        ("close circuit", "kim", "maintenance"),
     ]
