@@ -65,7 +65,9 @@ def test_replaying_the_split_run_repeats_no_item(guarded: MailInbox) -> None:
     before = guarded.settled("mail", sent["sg_event_id"])
     guarded.settled("mail", batch)
 
-    report = guarded.replay(source="mail", event_ids=[batch], handler=SPLIT, force=True)
+    report = guarded.replay(
+        source="mail", event_ids=[batch], handler=SPLIT, force=True, reason="seen"
+    )
 
     assert report["counts"] == {"replayed": 1}
     [split] = guarded.settled("mail", batch).runs

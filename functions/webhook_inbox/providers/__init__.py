@@ -27,8 +27,8 @@ DECLARED: Final = frozenset(name for name in MODULES if MODULES[name].startswith
 # The keys of every source, as the configuration declares them.
 KEYS: Final = frozenset(
     {
-        *("allow", "auth", "identical_body", "provider", "secret", "tenant", "throttle", "types"),
-        "volatile",
+        *("allow", "auth", "identical_body", "personal", "provider", "retention", "secret"),
+        *("tenant", "throttle", "types", "volatile"),
     }
 )
 

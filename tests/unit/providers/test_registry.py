@@ -88,7 +88,8 @@ def test_a_key_that_the_provider_does_not_have_is_an_error_that_names_those_it_h
 
     assert str(raised.value) == (
         "[sources.shop] tolerance: unknown key; the keys of this source are "
-        "allow, auth, identical_body, provider, secret, tenant, throttle, types, volatile"
+        "allow, auth, identical_body, personal, provider, retention, secret, tenant, throttle,"
+        " types, volatile"
     )
 
 
