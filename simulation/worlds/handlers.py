@@ -175,6 +175,14 @@ HANDLER_WORLDS: Final = (
         budget={"faults": 1, "decisions": 2},
     ),
     world(
+        "an effect with approval, killed",
+        on=APPROVED,
+        workers=1,
+        receivers=1,
+        faults=("killed",),
+        budget={"faults": 1, "decisions": 1},
+    ),
+    world(
         "a policy that holds runs",
         on=ASKED,
         outcomes={"mail": (FAILS,)},
