@@ -21,7 +21,7 @@ from webhook_inbox.domain.conditions import Present
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.ports import Change, Item, Key, Randomness, Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms, to_seconds
-from webhook_inbox.ledger.schema import ACTION_PREFIX, EVENT_LIFE, event_pk, live
+from webhook_inbox.ledger.schema import ACTION_PREFIX, EVENT_LIFE, dedupe_key, event_pk, live
 
 EVENTS_NAMED: Final = 100
 # An audit row outlives the rows that the action was about.
@@ -178,7 +178,7 @@ def record(  # noqa: PLR0913 - one parameter per attribute
                 **by.attributes(),
                 "reason": reason,
                 "request": dict(request),
-                "event_ids": list(event_ids[:EVENTS_NAMED]),
+                "event_ids": _named(event_ids),
                 **({"forced": True} if forced else {}),
                 "expires_at": to_seconds(now + life),
             }
@@ -209,9 +209,13 @@ def begun(
         return None
     entry = AuditEntry.of(row)
     same = (entry.action, entry.actor.name) == (action, name)
-    same = same and list(event_ids[:EVENTS_NAMED]) in ([], list(entry.event_ids))
+    same = same and _named(event_ids) in ([], list(entry.event_ids))
     same = same and request.items() <= entry.request.items()
     return entry.actor if same and entry.counts is None else None
+
+
+def _named(event_ids: Sequence[str]) -> list[str]:
+    return [dedupe_key(event_id) for event_id in event_ids[:EVENTS_NAMED]]
 
 
 def find(table: Table, *, since: datetime, until: datetime, now: datetime) -> Iterator[AuditEntry]:
