@@ -14,7 +14,7 @@ import typer
 from jmespath.exceptions import ArityError, JMESPathError, ParseError, UnknownFunctionError
 from jmespath.parser import ParsedResult
 
-from webhook_inbox.domain.errors import Skipped
+from webhook_inbox.domain.errors import Permanent, Skipped
 from webhook_inbox.domain.model import Overview
 from webhook_inbox.ledger.queries import Ledger, Received
 from webhookctl.checkout import require_known
@@ -136,8 +136,8 @@ class Reading:
         def read(name: Received) -> Overview | None:
             try:
                 return ledger.overview(name.source, name.event_id, now=now, with_body=True)
-            except Skipped:
-                return None  # Its payload is erased.
+            except (Permanent, Skipped):
+                return None  # Its payload is gone, or erased.
 
         with ThreadPoolExecutor(READERS) as pool:
             ahead: deque[Future[Overview | None]] = deque()
