@@ -306,7 +306,7 @@ class _Job:
                 report = self._replaying.send(selection, limit, self._options, advance)
                 while not found.complete and not report.failed and report.matched < limit:
                     found = self._replaying.extend(found, self._limit)
-                    # What it found before it failed is sent.
+                    # Sends the runs that were found before a failure.
                     report = self._replaying.send(selection, limit, self._options, advance)
                     if found.failed:
                         report.failed = report.failed or f"the search failed: {found.failed}"
