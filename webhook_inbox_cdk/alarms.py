@@ -34,9 +34,9 @@ _MISSING: Final = {
 
 def declarations(watched: Watched) -> Iterator[AlarmDeclaration]:
     """Yields the declaration of each metric alarm of a stack."""
-    yield from intake_alarms(watched)
-    yield from run_alarms(watched)
-    yield from maintenance_alarms(watched)
+    for alarms in (intake_alarms, run_alarms, maintenance_alarms):
+        for declared in alarms(watched):
+            yield from declared.split()
 
 
 class Alarms(Construct):
