@@ -33,7 +33,7 @@ from webhookctl.display.output import counted
 from webhookctl.display.table import Column, Fit
 from webhookctl.display.times import iso, relative, span
 from webhookctl.errors import CommandError
-from webhookctl.invocation import By, Invocation, takes_options
+from webhookctl.invocation import By, Invocation, Why, takes_options
 from webhookctl.waiting import WaitingRuns, waiting_runs
 
 COLUMNS: Final = (
@@ -46,11 +46,6 @@ COLUMNS: Final = (
 )
 
 app: Final = CommandTree(help="List the destinations; open and close their circuits.")
-
-
-@app.callback()
-def destinations() -> None:
-    """List the destinations; open and close their circuits."""
 
 
 @app.command("list")
@@ -117,7 +112,7 @@ def close_destination(
     call: Invocation,
     *,
     name: Name,
-    reason: Annotated[str, typer.Option(help="Recorded in the audit.")] = "",
+    reason: Why = "",
     by: By = None,
 ) -> None:
     """Close a circuit that a person or failures opened; waiting runs return at the drain rate."""

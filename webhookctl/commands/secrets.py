@@ -31,6 +31,7 @@ WORDS: Final = {
 }
 # With --replace.
 ALONE: Final = "Replaced {}; no previous value is valid."
+EXPOSED_MEANWHILE: Final = "any client can offer a secret meanwhile; use at most 1h"
 COLUMNS: Final = (
     Column("SECRET", Fit.NAME),
     Column("STATE"),
@@ -39,11 +40,6 @@ COLUMNS: Final = (
 )
 
 app: Final = CommandTree(help="Set, rotate and list secrets.")
-
-
-@app.callback()
-def secrets() -> None:
-    """Set, rotate and list secrets."""
 
 
 @app.command("set")
@@ -206,7 +202,7 @@ def enrol(
     Run it right before you create the webhook at the provider. If two different secrets are offered
     meanwhile, none is accepted, and an alarm fires: delete the webhook and repeat.
     """
-    length = _length(span)
+    length = bounded("--for", span, enrolment.LONGEST, EXPOSED_MEANWHILE)
     target = call.target
     if source not in target.urls:
         raise CommandError(unknown("source", source, target.urls, where="is deployed"))
@@ -220,15 +216,14 @@ def enrol(
     _show_enrolment(call, source, by=who, until=now + length)
 
 
-def _length(span: str) -> timedelta:
+def bounded(option: str, text: str, longest: timedelta, otherwise: str) -> timedelta:
+    """Returns the duration of an option; raises BadParameter where it is longer than `longest`."""
     try:
-        length = duration(span)
+        length = duration(text)
     except ConfigurationError as error:
-        raise typer.BadParameter(f"--for: {error}") from error
-    if length > enrolment.LONGEST:
-        raise typer.BadParameter(
-            f"--for: {span} is too long: any client can offer a secret meanwhile; use at most 1h"
-        )
+        raise typer.BadParameter(f"{option}: {error}") from error
+    if length > longest:
+        raise typer.BadParameter(f"{option}: {text} is too long: {otherwise}")
     return length
 
 

@@ -12,12 +12,13 @@ from webhook_inbox.domain.quotas import token
 from webhook_inbox.ledger.queries import Ledger, Received
 from webhookctl.checkout import require_known
 from webhookctl.display.event import names_of
+from webhookctl.display.output import priced
 from webhookctl.display.times import iso, moment
 from webhookctl.explain.reason import line_of, reason_of
 from webhookctl.following.arrivals import Arrivals
 from webhookctl.following.changes import Changes
 from webhookctl.following.connection import PAUSE, Connection
-from webhookctl.following.metered import MeteredTable, priced
+from webhookctl.following.metered import MeteredTable
 from webhookctl.invocation import (
     EventType,
     Handler,
