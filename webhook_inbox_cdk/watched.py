@@ -41,9 +41,10 @@ class Watched:
         """Returns the series of a metric that the functions write."""
         return of_inbox(self.namespace, metric, statistic, **dimensions)
 
-    def of_api(self, name: str) -> Series:
+    def of_api(self, name: str, statistic: str = "Sum") -> Series:
         """Returns a metric of API Gateway."""
-        return Series(namespace=API, name=name, dimensions={"ApiId": self.api})
+        dimensions = {"ApiId": self.api}
+        return Series(namespace=API, name=name, statistic=statistic, dimensions=dimensions)
 
 
 def of_function(name: str, function: str) -> Series:

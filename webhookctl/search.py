@@ -80,6 +80,20 @@ class Wanted:
             and (self.until is None or found.received_at < self.until + ROUNDED)
         )
 
+    def runs(self, run: Run) -> bool:
+        """Returns whether a run matches; its row has its event's time rounded up to a second."""
+        named = self.source in {None, run.source} and self.handler in {None, run.handler}
+        named = named and self.tenant in {None, run.tenant}
+        if not named or (self.type is not None and not matches((self.type,), run.type)):
+            return False
+        if self.status is not None and str(self.status) != str(run.status):
+            return False
+        if run.expires_at is None:
+            return self.since is None and self.until is None
+        received_at = run.expires_at - RUN_LIFE
+        early = self.since is not None and received_at < self.since
+        return not early and (self.until is None or received_at < self.until + ROUNDED)
+
     def fits(self, overview: Overview) -> bool:
         """Returns whether an event matches."""
         received_at = overview.event.received_at
