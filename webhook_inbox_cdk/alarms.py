@@ -73,9 +73,7 @@ class Alarms(Construct):
         return alarm
 
     def _consequences(
-        self,
-        declared: Mapping[str, AlarmDeclaration],
-        made: Mapping[str, cloudwatch.Alarm],
+        self, declared: Mapping[str, AlarmDeclaration], made: Mapping[str, cloudwatch.Alarm]
     ) -> None:
         """Adds the composite alarm: one notification for all consequences, none in an outage."""
         followers = [made[name] for name, each in declared.items() if each.consequence]

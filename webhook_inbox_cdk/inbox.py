@@ -245,12 +245,7 @@ class WebhookInbox(Construct):
         )
 
     def _watched(
-        self,
-        resources: Resources,
-        api: Api,
-        ingest: Ingest,
-        replay: Replay,
-        reconciler: Reconciler,
+        self, resources: Resources, api: Api, ingest: Ingest, replay: Replay, reconciler: Reconciler
     ) -> Watched:
         lanes = resources.lanes
         return Watched(

@@ -38,10 +38,7 @@ def _passes(watched: Watched) -> Iterator[AlarmDeclaration]:
     )
     yield AlarmDeclaration(
         id="ReconcilerFailing",
-        series=(
-            watched.own(metrics.RECONCILER_FAILED),
-            of_function("Errors", watched.reconciler),
-        ),
+        series=(watched.own(metrics.RECONCILER_FAILED), of_function("Errors", watched.reconciler)),
         combine="SUM",
         periods=3,
         text="The reconciler has crashed, or failed on some runs, for 15 minutes. Its log names the"

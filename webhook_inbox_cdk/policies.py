@@ -189,10 +189,7 @@ class Policies(Construct):
             EVERYTHING: NO_ARN,
         }
         granted = {arn for each in statements for arn in each.resources}
-        waive(
-            policy,
-            {wildcard(self, arn): why for arn, why in reasons.items() if arn in granted},
-        )
+        waive(policy, {wildcard(self, arn): why for arn, why in reasons.items() if arn in granted})
         return policy.managed_policy_arn
 
 

@@ -303,12 +303,7 @@ def _stack(name: str, client: Clients) -> Target:
     outputs = {o["OutputKey"]: o["OutputValue"] for o in stack.get("Outputs", ())}
     read = partial(_deployed, name, client)
     return Target.of(
-        name,
-        outputs,
-        client,
-        urls=_urls(outputs),
-        read_manifest=read,
-        stack_id=stack["StackId"],
+        name, outputs, client, urls=_urls(outputs), read_manifest=read, stack_id=stack["StackId"]
     )
 
 

@@ -17,12 +17,7 @@ Strict = Annotated[bool, typer.Option("--strict", help="Fail if there are warnin
 
 
 @offline
-def check(
-    call: Invocation,
-    stage: Stage = "dev",
-    *,
-    strict: Strict = False,
-) -> None:
+def check(call: Invocation, stage: Stage = "dev", *, strict: Strict = False) -> None:
     """Validate inbox.toml and the handlers, and print the result."""
     checkout = Checkout.required()
     if not call.as_json:

@@ -7,19 +7,9 @@ from typing import Annotated, Any, Final
 import typer
 
 from webhook_inbox.adapters.system import SystemRandomness
-from webhook_inbox.destinations.circuit import (
-    Circuit,
-    Phase,
-    breaker_key,
-    circuit_from,
-    limit_key,
-)
+from webhook_inbox.destinations.circuit import Circuit, Phase, breaker_key, circuit_from, limit_key
 from webhook_inbox.destinations.gate import WAITS_FOR, spelled_rate
-from webhook_inbox.destinations.manual_circuit import (
-    CircuitRequest,
-    close_circuit,
-    open_circuit,
-)
+from webhook_inbox.destinations.manual_circuit import CircuitRequest, close_circuit, open_circuit
 from webhook_inbox.destinations.rate_limiter import RESERVATION, moment
 from webhook_inbox.domain.manifest import DestinationSpec
 from webhook_inbox.domain.model import Run
@@ -108,13 +98,7 @@ def open_destination(
 
 @app.command("close")
 @takes_options
-def close_destination(
-    call: Invocation,
-    *,
-    name: Name,
-    reason: Why = "",
-    by: By = None,
-) -> None:
+def close_destination(call: Invocation, *, name: Name, reason: Why = "", by: By = None) -> None:
     """Close a circuit that a person or failures opened; waiting runs return at the drain rate."""
     wish = _wish(call, name, reason, by)
     if not close_circuit(call.target.table, SystemRandomness(), wish):

@@ -6,13 +6,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from webhook_inbox.domain.manifest import HandlerSpec
-from webhook_inbox.ledger.pauses import (
-    RESUMPTION,
-    Controls,
-    Pause,
-    Subject,
-    controls,
-)
+from webhook_inbox.ledger.pauses import RESUMPTION, Controls, Pause, Subject, controls
 from webhookctl.checkout import known_manifest, require_known
 from webhookctl.command_tree import CommandTree
 from webhookctl.display.table import Column, Fit
@@ -110,13 +104,7 @@ def pause_handler(
 
 @app.command("resume")
 @takes_options
-def resume_handler(
-    call: Invocation,
-    *,
-    name: Name,
-    reason: Why = "",
-    by: By = None,
-) -> None:
+def resume_handler(call: Invocation, *, name: Name, reason: Why = "", by: By = None) -> None:
     """Resume a handler: waiting runs are sent from the next minute on, 20 per second.
 
     Runs of a serial handler keep their order and continue within 20 minutes.

@@ -193,8 +193,7 @@ def approve(  # noqa: PLR0913 - one parameter per option
     reason: Reason,
     by: By = None,
     happened: Annotated[
-        bool,
-        typer.Option("--happened", help="The effect in doubt happened; do not repeat it."),
+        bool, typer.Option("--happened", help="The effect in doubt happened; do not repeat it.")
     ] = False,
     result: Annotated[
         str | None, typer.Option(metavar="JSON", help="The effect's result; with --happened.")

@@ -33,16 +33,7 @@ from webhookctl.display.rejected import print_rejected, print_results, rejected_
 from webhookctl.display.table import Column, Fit
 from webhookctl.display.times import iso, moment
 from webhookctl.errors import CommandError
-from webhookctl.invocation import (
-    Body,
-    By,
-    Invocation,
-    Limit,
-    Since,
-    Source,
-    Until,
-    takes_options,
-)
+from webhookctl.invocation import Body, By, Invocation, Limit, Since, Source, Until, takes_options
 
 COLUMNS: Final = (
     Column("RECEIVED"),
@@ -191,8 +182,7 @@ def release(
     limit: Limit = 1000,
     by: By = None,
     yes: Annotated[
-        bool,
-        typer.Option("--yes", help="Accept the valid ones; without it, only verify them."),
+        bool, typer.Option("--yes", help="Accept the valid ones; without it, only verify them.")
     ] = False,
 ) -> None:
     """Accept rejected deliveries that are valid with the current secrets; a dry run without --yes.

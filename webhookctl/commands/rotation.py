@@ -40,8 +40,7 @@ def rotate(
     name: Name,
     *,
     overlap: Annotated[
-        str,
-        typer.Option(metavar="DURATION", help="For how long the previous value stays valid."),
+        str, typer.Option(metavar="DURATION", help="For how long the previous value stays valid.")
     ] = "24h",
     reason: Why = "",
     by: By = None,

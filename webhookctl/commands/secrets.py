@@ -129,11 +129,7 @@ def _of_checkout(target: Target) -> Manifest:
         found = Checkout.required().configuration(target.stage)
     except (CommandError, ConfigurationError):
         return Manifest()
-    return Manifest(
-        sources=found.sources,
-        destinations=found.destinations,
-        secrets=found.secrets,
-    )
+    return Manifest(sources=found.sources, destinations=found.destinations, secrets=found.secrets)
 
 
 @app.command("list")

@@ -7,13 +7,7 @@ import typer
 
 from webhook_inbox.domain.model import Run
 from webhook_inbox.domain.quotas import token
-from webhook_inbox.ledger.pauses import (
-    TENANT_RESUMPTION,
-    TENANTS,
-    Pause,
-    Subject,
-    controls,
-)
+from webhook_inbox.ledger.pauses import TENANT_RESUMPTION, TENANTS, Pause, Subject, controls
 from webhookctl.checkout import known_manifest
 from webhookctl.command_tree import CommandTree
 from webhookctl.display.output import counted
@@ -23,11 +17,7 @@ from webhookctl.invocation import By, Invocation, Why, takes_options
 from webhookctl.pausing import pause_object, pause_subject, pause_text, print_state, resume_subject
 from webhookctl.waiting import waiting_runs
 
-COLUMNS: Final = (
-    Column("TENANT", Fit.NAME),
-    Column("WAITING"),
-    Column("PAUSED", Fit.NOTE),
-)
+COLUMNS: Final = (Column("TENANT", Fit.NAME), Column("WAITING"), Column("PAUSED", Fit.NOTE))
 
 app: Final = CommandTree(help="List, pause and resume tenants.")
 

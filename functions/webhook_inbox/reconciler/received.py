@@ -22,12 +22,7 @@ from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.ports import Change, Key, Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms
 from webhook_inbox.ledger.queries import index_pages
-from webhook_inbox.ledger.schema import (
-    BY_RECEIVED,
-    EVENT_LIFE,
-    RECEIVED_SHARDS,
-    received_buckets,
-)
+from webhook_inbox.ledger.schema import BY_RECEIVED, EVENT_LIFE, RECEIVED_SHARDS, received_buckets
 from webhook_inbox.queue.lanes import Backlogs
 from webhook_inbox.reconciler.unsent import UnsentRuns
 
