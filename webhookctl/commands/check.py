@@ -74,12 +74,11 @@ def _print(call: Invocation, what: str, entries: list[dict[str, Any]]) -> None:
     if not entries:
         call.output.line(f"no {what}")
         return
-    rows = [[_cell(value) for value in entry.values()] for entry in entries]
+    rows = [
+        [", ".join(value) if isinstance(value, list) else value for value in entry.values()]
+        for entry in entries
+    ]
     call.output.table([Column(name.upper(), Fit.NAME) for name in entries[0]], rows)
-
-
-def _cell(value: object) -> object:
-    return ", ".join(value) if isinstance(value, list) else value
 
 
 def _summary(manifest: Manifest, warnings: int) -> str:

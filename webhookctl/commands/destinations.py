@@ -15,7 +15,6 @@ from webhook_inbox.domain.manifest import DestinationSpec
 from webhook_inbox.domain.model import Run
 from webhook_inbox.domain.ports import Item, Key
 from webhook_inbox.domain.timestamps import EPOCH, from_ms, to_ms
-from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import RUN_LIFE, live
 from webhookctl.checkout import unknown
 from webhookctl.command_tree import CommandTree
@@ -50,7 +49,9 @@ def list_destinations(call: Invocation) -> None:
     # Not `known_manifest`: only the manifest names the destinations.
     specs = target.manifest.destinations
     rows = _rows(call, specs)
-    waiting = _waiting(target.ledger()) if specs else WaitingRuns((), complete=True)
+    waiting = WaitingRuns((), complete=True)
+    if specs:
+        waiting = waiting_runs(target.ledger(), lambda run: run.waits_for.startswith(WAITS_FOR))
     found = [destination_object(spec, rows, waiting, now) for spec in specs.values()]
     if call.as_json:
         for each in found:
@@ -129,11 +130,6 @@ def _rows(call: Invocation, names: Iterable[str]) -> dict[Key, Item]:
     found = call.target.table.get_many(keys) if keys else []
     now = call.clock.now()
     return {Key(row["pk"], row["sk"]): row for row in found if live(row, now) is not None}
-
-
-def _waiting(ledger: Ledger) -> WaitingRuns:
-    """Returns the runs that wait for any destination, as far as the limit allows."""
-    return waiting_runs(ledger, lambda run: run.waits_for.startswith(WAITS_FOR))
 
 
 def destination_object(

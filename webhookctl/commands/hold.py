@@ -108,8 +108,10 @@ class Filters:
         """Returns the filter; raises BadParameter for a time that cannot be read."""
         texts = (self.source, self.handler, self.type_, self.subject, self.reason_contains)
         now = call.clock.now()
-        times = (None if text is None else moment(text, now) for text in (self.since, self.until))
-        return HoldFilter(*(text or "" for text in texts), *times)
+        low, high = (
+            None if text is None else moment(text, now) for text in (self.since, self.until)
+        )
+        return HoldFilter(*(text or "" for text in texts), since=low, until=high)
 
 
 @app.command("list")

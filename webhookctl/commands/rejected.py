@@ -85,8 +85,10 @@ class Filters:
     def wanted(self, call: Invocation, ids: Sequence[str] | None = None) -> RejectedFilter:
         """Returns the filter; raises BadParameter for a time that cannot be read."""
         now = call.clock.now()
-        times = (None if text is None else moment(text, now) for text in (self.since, self.until))
-        return RejectedFilter(tuple(ids or ()), tuple(self.reason or ()), *times)
+        low, high = (
+            None if text is None else moment(text, now) for text in (self.since, self.until)
+        )
+        return RejectedFilter(tuple(ids or ()), tuple(self.reason or ()), low, high)
 
 
 @app.command("list")
@@ -175,11 +177,8 @@ def show(
 
 def _shown_body(call: Invocation, delivery: RejectedDelivery, *, show: bool) -> dict[str, str]:
     masks = Masks(call, show=show, command="rejected show", delivery=delivery.id)
-    return body_object(masks.body(delivery.source, _body(call, delivery)))
-
-
-def _body(call: Invocation, delivery: RejectedDelivery) -> bytes:
-    return _reverification(call, Manifest()).body(delivery)
+    body = _reverification(call, Manifest()).body(delivery)
+    return body_object(masks.body(delivery.source, body))
 
 
 @app.command("release")

@@ -3,7 +3,7 @@
 import sys
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 
@@ -16,7 +16,7 @@ from webhook_inbox.domain.timestamps import duration
 from webhook_inbox.ingest import enrolment
 from webhookctl.checkout import Checkout, known_manifest, known_source, unknown
 from webhookctl.command_tree import CommandTree
-from webhookctl.display.secrets import NamedSecret, named_secrets, secret_object
+from webhookctl.display.secrets import named_secrets, secret_object
 from webhookctl.display.table import Column, Fit
 from webhookctl.display.times import iso
 from webhookctl.errors import CommandError
@@ -150,14 +150,11 @@ def list_secrets(call: Invocation) -> None:
     if not found:
         call.output.note("The inbox uses no secret, and none is stored.")
         return
-    call.output.table(COLUMNS, [_row(each, documents.id(each.reader)) for each in found])
+    rows = [(each.name, each.state, documents.id(each.reader), each.users) for each in found]
+    call.output.table(COLUMNS, rows)
     if any(each.missing for each in found):
         remedy = call.program.command("secrets set", argument="NAME")
         call.output.note(f"Set a missing one with `{remedy}`.")
-
-
-def _row(each: NamedSecret, document: str) -> tuple[Any, ...]:
-    return each.name, each.state, document, each.users
 
 
 def read_value(prompt: str) -> str:
