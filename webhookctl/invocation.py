@@ -229,9 +229,7 @@ def takes_options(
     parameter whose type is a dataclass stands for the options that its fields declare.
     """
     _, *declared = inspect.signature(function).parameters.values()
-    groups: dict[str, Callable[..., Any]] = {
-        p.name: p.annotation for p in declared if is_dataclass(p.annotation)
-    }
+    groups: dict[str, Any] = {p.name: p.annotation for p in declared if is_dataclass(p.annotation)}
     fields = {name: inspect.signature(kind).parameters for name, kind in groups.items()}
     own = [each for p in declared for each in fields.get(p.name, {p.name: p}).values()]
     offered = {name: each for name, each in _SHARED.items() if name not in without}

@@ -106,12 +106,12 @@ class Filters:
 
     def wanted(self, call: Invocation) -> HoldFilter:
         """Returns the filter; raises BadParameter for a time that cannot be read."""
-        texts = (self.source, self.handler, self.type_, self.subject, self.reason_contains)
         now = call.clock.now()
         low, high = (
             None if text is None else moment(text, now) for text in (self.since, self.until)
         )
-        return HoldFilter(*(text or "" for text in texts), since=low, until=high)
+        named = (self.source or "", self.handler or "", self.type_ or "")
+        return HoldFilter(*named, self.subject or "", self.reason_contains or "", low, high)
 
 
 @app.command("list")
