@@ -234,11 +234,7 @@ class NoStack(CommandError):
 
 
 def connect(selection: Selection) -> Target:
-    """Returns the selected inbox.
-
-    Raises:
-        CommandError: none is selected, or it does not exist.
-    """
+    """Returns the selected inbox; raises CommandError if none is selected, or it does not exist."""
     named = _named(selection)
     if named == LOCAL:
         if selection.profile or selection.region:
