@@ -1,7 +1,6 @@
 """`rejected`: lists, verifies again and releases deliveries that failed verification."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from datetime import timedelta
 from heapq import merge
 from itertools import chain, islice, takewhile
@@ -61,34 +60,17 @@ FINE: Final = frozenset(
     {*IN, ReleaseVerdict.VALID, ReleaseVerdict.CHALLENGE, ReleaseVerdict.IGNORED}
 )
 
+Reasons = Annotated[
+    list[Reason] | None,
+    typer.Option(
+        "--reason",
+        metavar="REASON",
+        help=f"Only this reason; repeatable. One of: {', '.join(Reason)}.",
+    ),
+]
 Ids = Annotated[list[str] | None, typer.Argument(metavar="ID", help="The ids, as listed.")]
 
 app: Final = CommandTree(help="List and release rejected deliveries.")
-
-
-@dataclass(frozen=True)
-class Filters:
-    """The options that select rejected deliveries."""
-
-    source: Source = None
-    reason: Annotated[
-        list[Reason] | None,
-        typer.Option(
-            "--reason",
-            metavar="REASON",
-            help=f"Only this reason; repeatable. One of: {', '.join(Reason)}.",
-        ),
-    ] = None
-    since: Since = None
-    until: Until = None
-
-    def wanted(self, call: Invocation, ids: Sequence[str] | None = None) -> RejectedFilter:
-        """Returns the filter; raises BadParameter for a time that cannot be read."""
-        now = call.clock.now()
-        low, high = (
-            None if text is None else moment(text, now) for text in (self.since, self.until)
-        )
-        return RejectedFilter(tuple(ids or ()), tuple(self.reason or ()), low, high)
 
 
 @app.command("list")
@@ -96,11 +78,14 @@ class Filters:
 def list_rejected(
     call: Invocation,
     *,
-    filters: Filters,
+    source: Source = None,
+    reason: Reasons = None,
+    since: Since = None,
+    until: Until = None,
     limit: Limit = 50,
 ) -> None:
     """List rejected deliveries, newest first; they are stored for 7 days."""
-    source, wanted = filters.source, filters.wanted(call)
+    wanted = _wanted(call, (), reason, since, until)
     by_source = _by_source(call, source, wanted, newest_first=True)
     newest = merge(*by_source, key=lambda each: each.received_at, reverse=True)
     found = list(islice(newest, limit))
@@ -187,7 +172,10 @@ def release(
     call: Invocation,
     *,
     ids: Ids = None,
-    filters: Filters,
+    source: Source = None,
+    reason: Reasons = None,
+    since: Since = None,
+    until: Until = None,
     limit: Limit = 1000,
     by: By = None,
     yes: Annotated[
@@ -199,7 +187,7 @@ def release(
     Each is verified as of its arrival and accepted once: the command is safe to repeat. Exit with 1
     if one fails in the dry run; with --yes, if a valid one is not accepted, or none is valid.
     """
-    source, wanted = filters.source, filters.wanted(call, ids)
+    wanted = _wanted(call, ids or (), reason, since, until)
     if yes:
         results = _accept(call, source, wanted, limit, by=by)
         verdicts = {result.verdict for result in results}
@@ -258,6 +246,18 @@ def _texts(wanted: RejectedFilter) -> dict[str, str]:
         "since": iso(wanted.since) or "",
         "until": iso(wanted.until) or "",
     }
+
+
+def _wanted(
+    call: Invocation,
+    ids: list[str] | tuple[()],
+    reasons: list[Reason] | None,
+    since: str | None,
+    until: str | None,
+) -> RejectedFilter:
+    now = call.clock.now()
+    low, high = (None if text is None else moment(text, now) for text in (since, until))
+    return RejectedFilter(tuple(ids), tuple(reasons or ()), low, high)
 
 
 def _find(
