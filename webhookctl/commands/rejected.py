@@ -173,11 +173,8 @@ def show(
 
 def _shown_body(call: Invocation, delivery: RejectedDelivery, *, show: bool) -> dict[str, str]:
     masks = Masks(call, show=show, command="rejected show", delivery=delivery.id)
-    return body_object(masks.body(delivery.source, _body(call, delivery)))
-
-
-def _body(call: Invocation, delivery: RejectedDelivery) -> bytes:
-    return _reverification(call, Manifest()).body(delivery)
+    body = _reverification(call, Manifest()).body(delivery)
+    return body_object(masks.body(delivery.source, body))
 
 
 @app.command("release")
@@ -194,8 +191,7 @@ def release(  # noqa: PLR0913 - one parameter per option
     reason: Why = "",
     by: By = None,
     yes: Annotated[
-        bool,
-        typer.Option("--yes", help="Accept the valid ones; without it, only verify them."),
+        bool, typer.Option("--yes", help="Accept the valid ones; without it, only verify them.")
     ] = False,
 ) -> None:
     """Accept rejected deliveries that are valid with the current secrets; a dry run without --yes.
