@@ -24,6 +24,7 @@ from webhook_inbox.ledger.schema import dedupe_key
 from webhookctl.checkout import require_known
 from webhookctl.display.output import Output
 from webhookctl.display.suggestions import Program
+from webhookctl.display.times import require_window
 from webhookctl.errors import CommandError
 from webhookctl.target import NoStack, Selection, Target, connect
 
@@ -244,6 +245,7 @@ def takes_options(
             option = "--" + name.removeprefix("as_")
             context.fail(f"no option {option} here: {context.info_name} does not use it")
         context.obj = before.with_options(options)
+        require_window(values.get("since"), values.get("until"), context.obj.clock.now())
         for group, kind in groups.items():
             values[group] = kind(**{name: values.pop(name) for name in fields[group]})
         function(context.obj, **values)

@@ -47,10 +47,14 @@ def invoke(target: Target, payload: Payload) -> ReplayReport:
 
 @dataclass(slots=True)
 class Found:
-    """The selection so far; `complete` is False if the search has not ended."""
+    """The selection so far.
+
+    `complete` is False if the search has not ended; `failed` tells why its last calls failed.
+    """
 
     report: ReplayReport
     complete: bool
+    failed: str = ""
 
     @property
     def runs(self) -> str:
@@ -90,17 +94,18 @@ class Replaying:
 
     def _more(self, report: ReplayReport, limit: int) -> Found:
         end = self._clock.now() + COUNTING
-        failures = 0
+        failures, why = 0, ""
         while report.cursor is not None and report.matched < limit:
             if failures == SEARCHES or self._clock.now() >= end:
-                return Found(report, complete=False)
+                return Found(report, complete=False, failed=why if failures == SEARCHES else "")
             again = {"selection": report.selection, "fix": True, "dry_run": True, "seconds": 10}
             before = report.matched
             try:
                 report = invoke(self._target, again)
-            except CommandError:
-                failures += 1
+            except CommandError as error:
+                failures, why = failures + 1, str(error).partition(";")[0]
                 continue
+            why = report.failed
             failures = failures + 1 if report.failed and report.matched == before else 0
         return Found(report, complete=True)
 

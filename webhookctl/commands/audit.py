@@ -81,8 +81,6 @@ def _found(
     now = call.clock.now()
     high = now if until is None else moment(until, now)
     low = high - WINDOW if since is None else moment(since, now)
-    if low >= high:
-        raise typer.BadParameter(f"--since {since} is not before --until {until or 'now'}")
     # An action of this millisecond is listed.
     end = high + MOMENT if until is None else high
     for entry in find(call.target.table, since=low, until=end, now=now):

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from webhook_inbox.domain.errors import Skipped
+from webhook_inbox.domain.errors import Permanent, Skipped
 from webhook_inbox.domain.model import Overview
 from webhook_inbox.ledger.queries import Ledger, Received
 from webhook_inbox.replay.body_condition import compiled, is_true, value_of
@@ -135,8 +135,8 @@ class Reading:
         def read(name: Received) -> Overview | None:
             try:
                 return ledger.overview(name.source, name.event_id, now=now, with_body=True)
-            except Skipped:
-                return None  # Its payload is erased.
+            except (Permanent, Skipped):
+                return None  # Its payload is gone, or erased.
 
         for overview in read_ahead(read, islice(names, self.most), at_once=READERS):
             if overview is None:

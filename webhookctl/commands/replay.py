@@ -251,8 +251,14 @@ class _Job:
     def _next_step(self, found: Found) -> str:
         report = found.report
         more = f" More than {self._limit} match: raise --limit." if report.cursor else ""
+        if not report.sent and found.complete:
+            return self._nothing() + more
         if not report.sent:
-            return self._nothing() + (more if found.complete else "")
+            why = f" ({found.failed})" if found.failed else ""
+            return (
+                f"The search has not ended{why}: narrow it with filters such as --since and"
+                " --handler, or add --yes, which sends the runs as they are found."
+            )
         runs = "this run" if found.runs == "1 run" else f"these {found.runs}"
         these = f"Send {runs} with `{self._these(report.selection)}`"
         if not self._given:
@@ -299,7 +305,10 @@ class _Job:
                 report = self._replaying.send(selection, limit, self._options, advance)
                 while not found.complete and not report.failed and report.matched < limit:
                     found = self._replaying.extend(found, self._limit)
+                    # Sends the runs that were found before a failure.
                     report = self._replaying.send(selection, limit, self._options, advance)
+                    if found.failed:
+                        report.failed = report.failed or f"the search failed: {found.failed}"
         except KeyboardInterrupt:
             self._interrupted(found)
         recorded.conclude(report.counts)
@@ -353,6 +362,8 @@ class _Job:
         else:
             shown.sent(self._call.output, report)
         again = self._these(report.selection, canary=False)
+        if report.failed and found and found.failed and not self._forced():
+            again = self._matching()
         if report.failed:
             raise CommandError(
                 f"the replay stopped: {report.failed}. The runs that it counted stay replayed;"

@@ -114,10 +114,13 @@ class Reverification:
         receiver: IdempotentReceiver,
         *,
         by: Actor,
+        reason: str,
         randomness: Randomness,
         now: datetime,
     ) -> ReverifiedDelivery:
         """Records the event of a delivery if it is valid; otherwise does nothing.
+
+        The event's history names the release; the caller writes the row of the whole in the audit.
 
         The event's `received_at` is now: the reconciler's window and the retention start then.
 
@@ -133,9 +136,10 @@ class Reverification:
             randomness,
             action="release",
             by=by,
-            reason="",
+            reason=reason,
             request={"source": event.source, "rejected": rejected.id},
             event=EventName(event.source, event.event_id),
+            part=True,
             now=now,
         )
         outcome = receiver.take(event).outcome

@@ -7,7 +7,8 @@
     audit#{day}     {time}#{token}          the action
     event's         action#{time}#{token}   the same, of an action on one event: its history
 
-An action on many runs has no row in their events' partitions; a replay names itself in each run.
+A release of rejected deliveries has one row in the audit and one in each event's history. A replay
+has no row in the histories; it names itself in each run.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +22,7 @@ from webhook_inbox.domain.conditions import Present
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.ports import Change, Item, Key, Randomness, Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms, to_seconds
-from webhook_inbox.ledger.schema import ACTION_PREFIX, EVENT_LIFE, event_pk, live
+from webhook_inbox.ledger.schema import ACTION_PREFIX, EVENT_LIFE, dedupe_key, event_pk, live
 
 EVENTS_NAMED: Final = 100
 # An audit row outlives the rows that the action was about.
@@ -144,6 +145,7 @@ def record(  # noqa: PLR0913 - one parameter per attribute
     event: EventName | None = None,
     event_ids: Sequence[str] = (),
     forced: bool = False,
+    part: bool = False,
     now: datetime,
 ) -> AuditRecord:
     """Writes the row of an action, and one in its event's history if it is about one event.
@@ -158,18 +160,18 @@ def record(  # noqa: PLR0913 - one parameter per attribute
         event: the one event that the action is about.
         event_ids: the events that it is about, if there are several; 100 are named.
         forced: whether it repeats finished work.
+        part: whether it is a part of an action that has a row: only the history gets one.
         now: the present time.
 
     Raises:
         Unavailable: the table failed; the caller must not perform the action.
     """
     place = f"{to_ms(now):013d}#{randomness.token()}"
-    keys = [Key(f"audit#{now:%Y-%m-%d}", place)]
+    lives = {} if part else {Key(f"audit#{now:%Y-%m-%d}", place): AUDIT_LIFE}
     if event is not None:
-        keys.append(Key(event_pk(*event), ACTION_PREFIX + place))
+        lives[Key(event_pk(*event), ACTION_PREFIX + place)] = EVENT_LIFE
         event_ids = (event.event_id,)
-    lives = (AUDIT_LIFE, EVENT_LIFE)
-    for key, life in zip(keys, lives, strict=False):
+    for key, life in lives.items():
         table.put(
             {
                 "pk": key.pk,
@@ -178,12 +180,12 @@ def record(  # noqa: PLR0913 - one parameter per attribute
                 **by.attributes(),
                 "reason": reason,
                 "request": dict(request),
-                "event_ids": list(event_ids[:EVENTS_NAMED]),
+                "event_ids": _named(event_ids),
                 **({"forced": True} if forced else {}),
                 "expires_at": to_seconds(now + life),
             }
         )
-    return AuditRecord(table, tuple(keys))
+    return AuditRecord(table, tuple(lives))
 
 
 def begun(
@@ -209,9 +211,13 @@ def begun(
         return None
     entry = AuditEntry.of(row)
     same = (entry.action, entry.actor.name) == (action, name)
-    same = same and list(event_ids[:EVENTS_NAMED]) in ([], list(entry.event_ids))
+    same = same and _named(event_ids) in ([], list(entry.event_ids))
     same = same and request.items() <= entry.request.items()
     return entry.actor if same and entry.counts is None else None
+
+
+def _named(event_ids: Sequence[str]) -> list[str]:
+    return [dedupe_key(event_id) for event_id in event_ids[:EVENTS_NAMED]]
 
 
 def find(table: Table, *, since: datetime, until: datetime, now: datetime) -> Iterator[AuditEntry]:

@@ -79,7 +79,12 @@ class Stage:
 
     def release(self) -> ReleaseVerdict | IngestOutcome:
         world = self.world
-        told: Any = {"by": person("me"), "randomness": world.randomness, "now": world.now}
+        told: Any = {
+            "by": person("me"),
+            "randomness": world.randomness,
+            "now": world.now,
+            "reason": "why",
+        }
         done = self.judge.release(self.kept, self.acceptance, **told)
         return done.verdict
 

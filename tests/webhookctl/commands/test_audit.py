@@ -82,10 +82,25 @@ def test_the_window_is_a_day_by_default(cli: Cli, dead: Inbox) -> None:
     assert len(rows(cli, "--since", "3d")) == 1
 
 
-def test_a_window_that_ends_before_it_begins_is_refused(cli: Cli) -> None:
-    shown = cli("audit", "--since", "1h", "--until", "2h")
+@pytest.mark.parametrize(
+    "command", ["audit", "inbox list", "inbox search a", "inbox errors", "replay --source acme"]
+)
+def test_a_window_that_ends_before_it_begins_is_refused(cli: Cli, command: str) -> None:
+    shown = cli(*command.split(), "--since", "5m", "--until", "10m")
     assert shown.code == 2
-    assert "--since 1h is not before --until 2h" in shown.err
+    assert "--since 5m is not before --until 10m" in shown.err
+
+
+def test_no_window_reads_more_days_than_actions_are_kept(cli: Cli, dead: Inbox) -> None:
+    cli("skip", "evt-1", *WHY)
+    before = len(dead.plan.operations())
+    assert len(rows(cli, "--since", "0001-01-01", "--until", "9999-12-31")) == 1
+    assert len(dead.plan.operations()) - before < 80
+
+
+def test_an_event_with_a_long_id_is_found(cli: Cli, dead: Inbox) -> None:
+    cli("replay", "e" * 600, "evt-1", "--yes")
+    assert [row["action"] for row in rows(cli, "--event", "e" * 600)] == ["replay"]
 
 
 def test_an_action_that_was_cut_off_is_not_finished(

@@ -74,3 +74,13 @@ def test_a_wrong_expression_is_a_usage_error(cli: Cli, expression: str, words: s
     refused = cli("inbox", "search", expression)
     assert refused.code == 2
     assert words in " ".join(refused.err.split())
+
+
+def test_a_body_that_cannot_be_read_is_passed_over(cli: Cli, inbox: Inbox) -> None:
+    inbox.deliver("broken")
+    deliver(inbox, 1)
+    row = inbox.event_row("broken")
+    assert row is not None
+    inbox.table.put({**row, "body_encoding": "zlib"})
+    shown = cli("inbox", "search", "customer", "--json")
+    assert [each["event_id"] for each in shown.objects] == ["evt-0"]

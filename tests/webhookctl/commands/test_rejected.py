@@ -143,8 +143,8 @@ def test_they_are_chosen_by_source_reason_and_time(cli: Cli, inbox: Inbox) -> No
     inbox.deliver("g", source="github", secret=RIGHT)
     assert len(ids(cli)) == 3
     assert len(ids(cli, "--source", "github")) == 1
-    assert len(ids(cli, "--reason", "malformed")) == 1
-    assert len(ids(cli, "--reason", "malformed", "--reason", "invalid-signature")) == 3
+    assert len(ids(cli, "--rejected-for", "malformed")) == 1
+    assert len(ids(cli, "--rejected-for", "malformed", "--rejected-for", "invalid-signature")) == 3
     assert len(ids(cli, "--since", "5m")) == 2
     assert len(ids(cli, "--until", "5m")) == 1
 
@@ -285,6 +285,26 @@ def test_what_is_valid_now_goes_the_normal_path(cli: Cli, inbox: Inbox) -> None:
     assert inbox.statuses() == {"evt-1": "done"}
     assert inbox.overview().event.received_at == inbox.now
     assert ("acme.fulfil", "evt-1", 1) in inbox.handled
+
+
+def test_a_release_is_one_action_and_is_in_the_history_of_each_event(
+    cli: Cli, inbox: Inbox
+) -> None:
+    for event_id in ("evt-1", "evt-2"):
+        reject(inbox, event_id)
+    set_secret("acme", RIGHT)
+    why = ("--reason", "the secret was wrong", "--by", "ada")
+    assert (
+        cli("rejected", "release", "--rejected-for", "invalid-signature", *why, "--yes").code == 0
+    )
+    [row] = cli("audit", "--json").objects
+    assert (row["action"], row["counts"]) == ("release", {"accepted": 2})
+    assert (row["reason"], row["on_behalf_of"]) == ("the secret was wrong", "ada")
+    assert row["request"] == {"rejected_for": "invalid-signature"}
+    for event_id in ("evt-1", "evt-2"):
+        [entry] = cli("inbox", "inspect", event_id, "--json").data["history"]
+        assert (entry["action"], entry["reason"]) == ("release", "the secret was wrong")
+        assert (entry["counts"], entry["on_behalf_of"]) == ({"accepted": 1}, "ada")
 
 
 def test_its_runs_are_those_of_the_checkout(cli: Cli, inbox: Inbox) -> None:

@@ -489,3 +489,42 @@ def test_who_asks_is_the_user_of_this_machine(cli: Cli, monkeypatch: pytest.Monk
     monkeypatch.setattr(getpass, "getuser", lambda: "ada")
     cli(*DEAD)
     assert cli.replay.payloads[0]["requested_by"] == "ada"
+
+
+def with_a_failing_search(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets the first call of a search find a part, and all later ones fail."""
+    invoke = cli.replay.invoke
+
+    def fails(**call: Any) -> dict[str, Any]:
+        asked = json.loads(call["Payload"])
+        assert len(cli.replay.payloads) < 50
+        if asked.get("fix") and asked.get("selection"):
+            return failed("Task timed out")
+        found = invoke(**call)
+        if not asked.get("fix"):
+            return found
+        report = json.loads(found["Payload"].read())
+        return answered({**report, "cursor": report["position"]})
+
+    monkeypatch.setattr(cli.replay, "invoke", fails)
+
+
+def test_a_dry_run_without_an_end_does_not_say_that_nothing_matches(
+    cli: Cli, dead: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_a_failing_search(cli, monkeypatch)
+    shown = cli("replay", "--type", "none")
+    assert "at least 0 runs found" in shown.out
+    assert "Nothing to replay" not in shown.err
+    assert "The search has not ended (the replay function failed: Task timed out)" in shown.err
+
+
+def test_a_search_that_keeps_failing_ends_the_command(
+    cli: Cli, dead: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_a_failing_search(cli, monkeypatch)
+    shown = cli(*DEAD, "--yes")
+    assert shown.code == 1
+    assert statuses(dead) == [Status.PENDING] * 3
+    assert "the search failed: the replay function failed: Task timed out." in shown.err
+    assert "`webhookctl replay --status dead_letter --yes` continues" in shown.err
