@@ -94,7 +94,7 @@ def _one_import_of_the_same_modules() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def functions(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An integrator's handlers and inbox.toml; nobody changes them."""
+    """An integrator's handlers and inbox.toml; no test changes them."""
     return write_functions(tmp_path_factory.mktemp("integrator"))
 
 
