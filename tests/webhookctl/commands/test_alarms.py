@@ -124,6 +124,7 @@ def test_a_test_without_yes_sends_nothing(cli: Cli, alarms: Topics) -> None:
     assert [*changes(ERRORS), *changes(BURST)] == ["5 died"] * 2
 
 
+@pytest.mark.moto
 def test_a_test_sets_one_alarm_of_each_topic_and_records_it(cli: Cli, alarms: Topics) -> None:
     found = cli("alarms", "test", "--yes", "--by", "ana", "--json").objects
     assert [(each["alarm"], each["sent"]) for each in found] == [

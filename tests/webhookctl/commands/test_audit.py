@@ -208,6 +208,7 @@ def test_a_changed_secret_is_audited_without_its_value(cli: Cli, inbox: Inbox) -
     assert "a-new-value-of-the-secret" not in str(list(inbox.table.query("audit#2026-01-01")))
 
 
+@pytest.mark.moto
 def test_without_its_audit_row_no_secret_is_set(
     cli: Cli, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,6 +224,7 @@ def refuse(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DynamoTable, "put", put)
 
 
+@pytest.mark.moto
 def test_without_its_audit_row_nothing_is_replayed(
     cli: Cli, dead: Inbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,6 +27,7 @@ def test_an_empty_queue_is_one_line(cli: Cli, inbox: Inbox, dlq: str) -> None:
     ]
 
 
+@pytest.mark.moto
 def test_dead_runs_are_grouped_by_handler_and_error(cli: Cli, inbox: Inbox, dlq: str) -> None:
     for number in range(3):
         inbox.dead(f"evt-{number}")

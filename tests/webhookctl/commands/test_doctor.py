@@ -1,6 +1,6 @@
 """`doctor`: each check finds its fault, names the remedy, and one refused call hides no other."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from moto import mock_aws
 
 from tests.docs.pages import ROOT
 from tests.unit.support.people import person
@@ -109,12 +108,11 @@ def json_copy(answers: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture
-def inbox() -> Inbox:
-    """An inbox in memory whose reconciler has just run."""
-    made = Inbox()
-    made.deploy(CALLING)
-    passed(made, age=timedelta(seconds=20))
-    return made
+def inbox(inbox: Inbox) -> Inbox:
+    """An inbox whose reconciler has just run."""
+    inbox.deploy(CALLING)
+    passed(inbox, age=timedelta(seconds=20))
+    return inbox
 
 
 def passed(inbox: Inbox, *, age: timedelta) -> None:
@@ -132,12 +130,6 @@ def account(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Account:
     for name in ("acme", "github", "stripe"):
         documents().set(SOURCES, name, f"the-{name}-secret")
     return made
-
-
-@pytest.fixture
-def cli(cli: Cli) -> Iterator[Cli]:
-    with mock_aws():
-        yield cli
 
 
 def found(cli: Cli, *words: str) -> dict[str, dict[str, Any]]:

@@ -1,22 +1,13 @@
 """`inbox errors`: the failed runs, grouped by their cause."""
 
 import shlex
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from moto import mock_aws
 
 from tests.webhookctl.commands.stage import Cli, Inbox
 from webhook_inbox.domain.errors import Permanent, Transient
 from webhookctl.explain import failures
-
-
-@pytest.fixture
-def inbox() -> Iterator[Inbox]:
-    """An inbox in memory; its caller is moto's."""
-    with mock_aws():
-        yield Inbox()
 
 
 def raises(inbox: Inbox, handler: str, *errors: BaseException) -> None:

@@ -22,6 +22,7 @@ from webhookctl.display.evidence import Logs, attempt_evidence
 ANSI = re.compile(r"\x1b")
 
 
+@pytest.mark.moto
 def test_a_done_event_as_json_has_exactly_these_fields(cli: Cli, inbox: Inbox) -> None:
     inbox.deliver(type_="refunded")
     inbox.work()
@@ -243,6 +244,7 @@ def failing(inbox: Inbox) -> Run:
     return inbox.run(handler="acme.notify")
 
 
+@pytest.mark.moto
 def test_an_effect_in_doubt_is_shown_with_its_key_and_for_how_long_that_is_honoured(
     cli: Cli, inbox: Inbox
 ) -> None:
@@ -474,6 +476,7 @@ def test_a_body_that_is_no_text_is_shown_in_base64(cli: Cli, inbox: Inbox) -> No
     assert base64.b64decode(shown["body_base64"]) == body
 
 
+@pytest.mark.moto
 def test_a_large_body_is_fetched_from_the_bucket(cli: Cli, inbox: Inbox) -> None:
     body = bytes(range(256)) * 100
     inbox.deliver(body=body)
@@ -502,6 +505,7 @@ def test_an_id_that_two_sources_know_asks_for_the_source(cli: Cli, inbox: Inbox)
     assert cli("inbox", "inspect", "same", "--source", "github", "--json").data["type"] == "issues"
 
 
+@pytest.mark.moto
 def test_an_id_too_long_for_a_key_is_found_all_the_same(cli: Cli, inbox: Inbox) -> None:
     inbox.deliver("x" * 600)
     shown = cli("inbox", "inspect", "x" * 600, "--json").data

@@ -59,6 +59,7 @@ def listen(
     return shown
 
 
+@pytest.mark.moto
 def test_each_event_is_copied_once_with_its_body_and_headers(
     cli: Cli, inbox: Inbox, app: App, address: str
 ) -> None:

@@ -19,6 +19,7 @@ def deliver(inbox: Inbox, count: int) -> None:
         inbox.clock.advance(seconds=10)
 
 
+@pytest.mark.moto
 def test_it_finds_what_fulfils_the_condition_newest_first(cli: Cli, inbox: Inbox) -> None:
     deliver(inbox, 7)
     inbox.deliver("evt-text", body=b"no JSON")

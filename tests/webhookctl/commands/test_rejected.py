@@ -1,17 +1,13 @@
 """`rejected`: what failed verification is looked at, judged again, and let in once."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from moto import mock_aws
 
-from tests.contract.resources import create_bucket
 from tests.unit.support.world import SECRET
 from tests.webhookctl.commands.stage import MANIFEST, PREFIX, Cli, Inbox, client, documents
-from webhook_inbox.adapters.aws.s3 import S3Blobs
 from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.domain.manifest import SourceSpec
 from webhook_inbox.domain.model import Delivery
@@ -19,7 +15,6 @@ from webhook_inbox.domain.secret_document import SOURCES
 from webhook_inbox.domain.secrets import TOKEN_KEY
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
-from webhook_inbox.ledger.queries import Ledger
 
 RIGHT = "the-secret-that-the-provider-has"
 TOKEN = "a-long-random-token-of-the-bot"
@@ -27,18 +22,6 @@ BOT = '\n[sources.bot]\nprovider = "telegram"\n'
 UPDATE = b'{"update_id": 7, "message": {"date": 1795248000}}'
 
 pytestmark = pytest.mark.usefixtures("checkout")
-
-
-@pytest.fixture
-def inbox() -> Iterator[Inbox]:
-    """An inbox whose table can be looked into; its bodies and secrets are in moto."""
-    with mock_aws():
-        made = Inbox()
-        create_bucket(client("s3"), "bodies")
-        made.blobs = S3Blobs(client("s3"), "bodies")  # type: ignore[assignment]
-        made.ledger = Ledger(table=made.table, blobs=made.blobs)
-        made.deploy(MANIFEST)
-        yield made
 
 
 def set_secret(name: str, value: str) -> None:
@@ -444,7 +427,7 @@ def test_a_large_body_is_read_where_it_lies(cli: Cli, inbox: Inbox) -> None:
 
 def test_a_body_that_is_gone_is_said_to_be(cli: Cli, inbox: Inbox) -> None:
     reject(inbox, body=b"".join(inbox.randomness.token().encode() for _ in range(1000)))
-    client("s3").delete_object(Bucket="bodies", Key=inbox.rows("rejected#acme")[0]["body_ref"])
+    inbox.blobs.delete(inbox.rows("rejected#acme")[0]["body_ref"])
     set_secret("acme", RIGHT)
     shown = cli("rejected", "release", "--json")
     assert (shown.code, shown.data["result"]) == (1, "lost")

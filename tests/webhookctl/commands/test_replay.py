@@ -2,24 +2,15 @@
 
 import getpass
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from moto import mock_aws
 
 from tests.webhookctl.commands.stage import CALLER, MANIFEST, Cli, Inbox, answered, failed
 from webhook_inbox.domain.errors import Permanent
 from webhook_inbox.domain.model import Status
 
 DEAD = ("replay", "--status", "dead_letter")
-
-
-@pytest.fixture
-def inbox() -> Iterator[Inbox]:
-    """An inbox in memory, and moto for who asks: other commands' tests have one in DynamoDB."""
-    with mock_aws():
-        yield Inbox()
 
 
 @pytest.fixture

@@ -363,6 +363,7 @@ def test_a_rotation_keeps_the_previous_value_until_its_end(cli: Cli) -> None:
     assert in_force(values, until) == (VALUE,)
 
 
+@pytest.mark.moto
 def test_its_audit_has_names_and_no_value(cli: Cli) -> None:
     cli("secrets", "set", "acme", stdin="the-first-value")
     cli("secrets", "rotate", "acme", "--by", "kim", stdin=VALUE)
@@ -391,6 +392,7 @@ def test_the_first_value_and_the_same_value_are_no_rotation(cli: Cli) -> None:
     assert same.out == "Unchanged: acme already has this value.\n"
 
 
+@pytest.mark.moto
 def test_the_previous_value_is_revoked_with_yes_only(cli: Cli) -> None:
     cli("secrets", "set", "acme", stdin="the-leaked-value")
     cli("secrets", "rotate", "acme", stdin=VALUE)

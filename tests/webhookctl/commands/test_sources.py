@@ -1,12 +1,10 @@
 """`sources reconcile`: what a provider sent and the ledger does not have, and how it comes in."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from moto import mock_aws
 
 from tests.webhookctl.commands.provider_apis import (
     TOKEN,
@@ -26,12 +24,11 @@ HOOK = "octo/app/7"
 
 
 @pytest.fixture
-def inbox() -> Iterator[Inbox]:
-    """An inbox in memory, its secrets in moto."""
-    with mock_aws():
-        for name in ("github-api", "stripe-api"):
-            documents().set(TOOLS, name, TOKEN)
-        yield Inbox()
+def inbox(inbox: Inbox) -> Inbox:
+    """An inbox with the tokens of two providers' APIs."""
+    for name in ("github-api", "stripe-api"):
+        documents().set(TOOLS, name, TOKEN)
+    return inbox
 
 
 @pytest.fixture

@@ -33,6 +33,7 @@ def told(shown: Result) -> list[tuple[str, str, str]]:
     return [(each["event_id"], each["change"], each["status"]) for each in shown.objects]
 
 
+@pytest.mark.moto
 def test_an_event_and_its_runs_are_each_shown_once(cli: Cli, inbox: Inbox) -> None:
     inbox.fails("acme.notify", Permanent("422"))
     shown = follow(
@@ -47,6 +48,7 @@ def test_an_event_and_its_runs_are_each_shown_once(cli: Cli, inbox: Inbox) -> No
     assert (dead["handler"], dead["reason"]) == ("acme.notify", "permanent: 422")
 
 
+@pytest.mark.moto
 def test_a_change_of_an_old_event_is_found_in_the_due_index(cli: Cli, inbox: Inbox) -> None:
     inbox.script("acme.fulfil", Transient("503"))
     inbox.deliver("evt-old")

@@ -1,10 +1,8 @@
 """`tenants`: lists, pauses and resumes tenants."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from moto import mock_aws
 
 from tests.unit.support.world import ACME
 from tests.webhookctl.commands.stage import CALLER, KIM, MANIFEST, Cli, Inbox
@@ -18,13 +16,11 @@ NAME = "acme.notify"
 
 
 @pytest.fixture
-def inbox() -> Iterator[Inbox]:
-    """An inbox in memory whose source has tenants."""
-    with mock_aws():  # STS names the caller
-        made = Inbox()
-        source = replace(ACME, tenant=("header", "x-tenant"))
-        made.deploy(replace(MANIFEST, sources={**MANIFEST.sources, "acme": source}))
-        yield made
+def inbox(inbox: Inbox) -> Inbox:
+    """An inbox whose source has tenants."""
+    source = replace(ACME, tenant=("header", "x-tenant"))
+    inbox.deploy(replace(MANIFEST, sources={**MANIFEST.sources, "acme": source}))
+    return inbox
 
 
 @pytest.fixture

@@ -183,6 +183,7 @@ def test_the_most_similar_name_is_suggested(
 
 
 @pytest.mark.parametrize("command", sorted(CALLS.keys() - WITHOUT_JSON))
+@pytest.mark.moto
 def test_json_is_one_object_a_line(cli: Cli, inbox: Inbox, files: Path, command: str) -> None:
     inbox.deliver(type_="refunded")
     shown = run(cli, command, "--json")
