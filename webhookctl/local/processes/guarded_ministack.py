@@ -77,12 +77,12 @@ def keep_starting_workers() -> None:
     """
     from ministack.core import lambda_runtime  # noqa: PLC0415 - as in `main`
 
-    discard = lambda_runtime.Worker._discard_tmpdir
+    discard = lambda_runtime.Worker._discard_tmpdir  # noqa: SLF001 - has no public name
 
     def when_idle(worker: Any) -> None:
         # An invocation holds the lock, its worker's start included.
-        with worker._lock:
-            process, worker._proc = worker._proc, None
+        with worker._lock:  # noqa: SLF001
+            process, worker._proc = worker._proc, None  # noqa: SLF001
             if process is not None:
                 with process:
                     process.kill()
@@ -91,7 +91,7 @@ def keep_starting_workers() -> None:
     def later(worker: Any) -> None:
         threading.Thread(target=when_idle, args=(worker,), daemon=True).start()
 
-    lambda_runtime.Worker._discard_tmpdir = later
+    lambda_runtime.Worker._discard_tmpdir = later  # noqa: SLF001
 
 
 def main() -> None:
