@@ -26,9 +26,9 @@ EXCESS: Final = 1.05
 def is_optional(call: Call) -> bool:
     """Returns whether a worker continues if this call fails."""
     named = call.args[0] if call.port == "table" and call.args else None
-    # The pauses of tenants are read by a query.
-    pk = named.pk if isinstance(named, Key) else named
-    return isinstance(pk, str) and (pk.startswith(DESTINATION) or pk == CONTROL_PK)
+    if not isinstance(named, Key):
+        return named == CONTROL_PK  # a query, for the pauses of tenants
+    return named.pk.startswith(DESTINATION) or named.pk == CONTROL_PK
 
 
 def note_circuit_read(world: World, job: Job, key: Key) -> Job:
