@@ -11,8 +11,8 @@ from constructs import Construct
 EVENT_ID: Final = "EVENT_ID"
 QUERIES: Final[Mapping[str, str]] = {
     "One event": (
-        "fields @timestamp, source, handler, outcome, reason, error_class, error_line,"
-        " duration_ms, trace_id\n"
+        "fields @timestamp, source, handler, outcome, reason, actor, selection, error_class,"
+        " error_line, duration_ms, trace_id\n"
         f'| filter event_id = "{EVENT_ID}"\n'
         "| sort @timestamp asc"
     ),

@@ -14,12 +14,13 @@ from simulation.invariants import destinations
 from simulation.invariants.circuits import is_circuit
 from simulation.invariants.fifo_order import check_fifo_order
 from simulation.invariants.message_deletion import is_dead_for, moved_to_dlq
-from simulation.invariants.observer import Actor, must, named, run_name
+from simulation.invariants.observer import Actor, RunName, must, named, run_name
 from simulation.invariants.ordering import check_order
 from simulation.worlds.scenario import SECRET, SOURCES, Webhook
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.ports import Key
 from webhook_inbox.domain.timestamps import from_ms
+from webhook_inbox.ledger.pauses import TENANT_PREFIX
 from webhook_inbox.ledger.schema import RUN_PREFIX, event_key, run_key
 from webhook_inbox.queue.message import RunMessage
 from webhook_inbox.queue.outcomes import Worker
@@ -74,9 +75,20 @@ def receive(world: World, lane: str, message_id: str) -> None:
     program = programs.processor(now.manifest, now.handlers, message, worker, until)
     about, parts = (worker, message, skew), {"skew": skew, "message": message, "lane": lane}
     parts["dead"] = is_dead_for(world, lane, message)
-    controls_seen = world.observer.controls.get(RunMessage.decode(body).handler, 0)
-    parts["erased"] = named(RunMessage.decode(body))[:2] in world.observer.erased
+    run = named(RunMessage.decode(body))
+    controls_seen = _changes(world, _pausable(world, run))
+    parts["erased"] = run[:2] in world.observer.erased
     _begin(world, slot, "processor", about, program, controls_seen=controls_seen, **parts)
+
+
+def _pausable(world: World, run: RunName) -> tuple[str, str]:
+    """Returns the names of a run's handler and tenant, as `Observer.paused` has them."""
+    event = world.aws.table.row(event_key(*run[:2])) or {}
+    return run[2], TENANT_PREFIX + event.get("tenant", "")
+
+
+def _changes(world: World, names: tuple[str, str]) -> int:
+    return sum(world.observer.controls.get(name, 0) for name in names)
 
 
 def reconcile(world: World) -> None:
@@ -119,11 +131,11 @@ def decide(world: World, kind: str, pk: str, sk: str) -> None:
     _begin(world, slot, "person", about, program, drawn=1000 * world.left.decisions)
 
 
-def control(world: World, handler: str, *, paused: bool) -> None:
-    """Starts the pause or the resumption of a handler."""
+def control(world: World, name: str, *, paused: bool) -> None:
+    """Starts the pause or the resumption of a handler or tenant."""
     slot = world.free("person", 2)
-    program = programs.control(handler, paused=paused)
-    _begin(world, slot, "person", (handler, paused), program, drawn=1000 * world.left.pauses)
+    program = programs.control(name, paused=paused)
+    _begin(world, slot, "person", (name, paused), program, drawn=1000 * world.left.pauses)
 
 
 def circuit(world: World, destination: str, *, opened: bool) -> None:
@@ -190,10 +202,10 @@ def handle(world: World, slot: str, outcome: AttemptOutcome) -> None:
         _check_receives(world, job)
         check_fifo_order(world, run)
         check_order(world, run)
-        ignored = (
-            name in world.observer.paused and job.controls_seen == world.observer.controls[name]
-        )
-        must("pause", not ignored or job.blind, f"{run} began although its handler is paused")
+        names = _pausable(world, run)
+        known = job.controls_seen == _changes(world, names) and not job.blind
+        ignored = known and any(each in world.observer.paused for each in names)
+        must("pause", not ignored, f"{run} began although its handler or tenant is paused")
         asked = "policy" in (row or {}).get("approvals", {}) or not world.behavior_of(name).asks
         must("hold", asked, f"{run} began without approval")
     if outcome != AttemptOutcome():
@@ -306,5 +318,13 @@ def _actor(world: World, job: Job) -> Actor:
     held = frozenset(j.lease for j in others if j.lease and not j.overdue)
     replays = job.kind == "replay"
     return Actor(
-        job.kind, job.lease, job.webhook, job.message, replays, job.force, held, job.new_keys
+        job.kind,
+        job.lease,
+        job.webhook,
+        job.message,
+        replays,
+        job.force,
+        held,
+        job.new_keys,
+        by_hand=job.kind == "person",
     )

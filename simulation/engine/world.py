@@ -233,11 +233,14 @@ class World:
         call = self.late[number]
         self.late = self.late[:number] + self.late[number + 1 :]
         # A late write of a replay still counts as the operator's.
-        replays = call.method == "update" and "replays" in call.args[1].set
+        change = call.args[1] if call.method == "update" else Change()
+        replays = "replays" in change.set
         requests = self.scenario.requests if replays else ()
         force = any(request.force for request in requests)
         new_keys = any(request.new_keys for request in requests)
-        self.execute(call, Actor("late", replays=replays, force=force, new_keys=new_keys))
+        by_hand = "held_since" in {*change.set, *change.remove}
+        actor = Actor("late", replays=replays, force=force, new_keys=new_keys, by_hand=by_hand)
+        self.execute(call, actor)
 
     def throttle(self, lane: str, message_id: str) -> None:
         """Receives a message without processing it, as when Lambda throttles."""
@@ -325,8 +328,7 @@ class World:
             lost = self.observer.lost
             cursors.check_moved(self.aws, old or {}, new, lane_of=self._lane_of, lost=lost)
         elif circuits.is_circuit(key):
-            by_hand = actor.kind == "person"
-            circuits.check_held(key, old or {}, new, by_hand=by_hand)
+            circuits.check_held(key, old or {}, new, by_hand=actor.by_hand)
             circuits.changed(self.observer, key, old or {}, new, now=now, max_skew=self.max_skew)
         elif key.pk == CONTROL_PK:
             self.observer.pause_changed(

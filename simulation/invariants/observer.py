@@ -64,6 +64,7 @@ class Actor:
         force: whether that replay may reopen finished runs.
         held: the leases of all other workers that are alive and within their timeout.
         new_keys: whether that replay may give its runs new keys.
+        by_hand: whether a person makes the call.
     """
 
     kind: str
@@ -74,6 +75,7 @@ class Actor:
     force: bool = False
     held: frozenset[str] = frozenset()
     new_keys: bool = False
+    by_hand: bool = False
 
 
 @dataclass(slots=True)
@@ -103,8 +105,8 @@ class Observer:
         circuits: the number of changes of each destination's circuit, and the last time.
         calls: the times of the recent calls of each destination.
         versions: the newest version that each handler began, by ordering key.
-        paused: the paused handlers and the start of each pause.
-        controls: the number of pauses and resumptions of each handler.
+        paused: the paused handlers and tenants ("tenant#t1"), and the start of each pause.
+        controls: the number of pauses and resumptions of each handler and tenant.
         earlier: by event, the events acknowledged before it was first sent.
         decided: runs that a person has approved.
         erased: the events whose payload was erased.
@@ -159,13 +161,13 @@ class Observer:
         self.erased.discard(event)
         self.began = {content: e for content, e in self.began.items() if e != event}
 
-    def pause_changed(self, handler: str, now: int, *, paused: bool) -> None:
-        """Notes that a handler was paused or resumed."""
-        self.controls[handler] = self.controls.get(handler, 0) + 1
+    def pause_changed(self, name: str, now: int, *, paused: bool) -> None:
+        """Notes that a handler or tenant was paused or resumed."""
+        self.controls[name] = self.controls.get(name, 0) + 1
         if paused:
-            self.paused.setdefault(handler, now)
+            self.paused.setdefault(name, now)
         else:
-            self.paused.pop(handler, None)
+            self.paused.pop(name, None)
 
     def forget_run(self, run: RunName) -> None:
         """Forgets a run whose row was deleted; an event with the same id starts it again."""
@@ -212,7 +214,7 @@ class Observer:
         """Checks a write of an event."""
         alive = old is not None and old["expires_at"] * 1000 > now
         if alive and "erased_at" in new:
-            self._erased(old or {}, new)
+            self._erased(old or {}, new, blobs)
             return
         must("G1", not alive or old == new, "a stored event was changed")
         try:
@@ -228,12 +230,14 @@ class Observer:
             linked = new.get("identical_to") in others
             must("G6", linked, f"{event} is not linked to a first event of its body: {others}")
 
-    def _erased(self, old: Item, new: Item) -> None:
+    def _erased(self, old: Item, new: Item, blobs: MemoryBlobs) -> None:
         """Checks that an erasure removes the payload and nothing else."""
         payload = {"body", "body_ref", "headers", "erased_at"}
         kept = all(old.get(name) == new.get(name) for name in {*old, *new} - payload)
         must("erasure", kept, "an erasure changed the identity of its event")
         must("erasure", "body" not in new and not new["headers"], "an erasure left the payload")
+        gone = "body_ref" in new or old.get("body_ref") not in blobs.objects
+        must("erasure", gone, "an erasure forgot a body that is still stored")
         self.erased.add((new["source"], new["event_id"]))
 
     # -- messages

@@ -16,7 +16,7 @@ from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.ports import Item
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger.deadlines import RESENDS
-from webhook_inbox.ledger.pauses import RESUMPTION
+from webhook_inbox.ledger.pauses import RESUMPTIONS, TENANT_PREFIX, TENANT_RESUMPTION
 from webhook_inbox.ledger.schema import DEAD_FROM
 from webhook_inbox.queue.line import TURN, TURN_CHECK
 from webhook_inbox.queue.message import RunMessage
@@ -151,10 +151,11 @@ def _postponed(actor: Actor, run: RunName, old: Item, new: Item) -> None:
 
 
 def _woken(observer: Observer, run: RunName, old: Item, now: int) -> None:
-    # A pass that began earlier may still run when its handler is paused again.
-    resumed = (
-        observer.paused.get(run[2], now) > now - PASS_MS and old.get("waits_for") == RESUMPTION
-    )
+    # A pass that began earlier may still run when its handler or tenant is paused again.
+    waits_for = old.get("waits_for")
+    of_tenant = waits_for == TENANT_RESUMPTION
+    name = TENANT_PREFIX + old.get("tenant", "") if of_tenant else run[2]
+    resumed = observer.paused.get(name, now) > now - PASS_MS and waits_for in RESUMPTIONS
     early = old.get("parked", False) and old["next_attempt_at"] > now + SKEW_MS and not resumed
     must("G1", not early, f"{run} was parked and was sent before it was due")
 

@@ -18,6 +18,7 @@ QUERY = "AWS::Logs::QueryDefinition"
 OWN = "WebhookInbox/Inbox"
 # The fields of the log lines, in `functions/*/telemetry.py`.
 FIELDS = {
+    "actor",
     "duration_ms",
     "error_class",
     "error_line",
@@ -25,6 +26,7 @@ FIELDS = {
     "handler",
     "outcome",
     "reason",
+    "selection",
     "source",
     "trace_id",
 }

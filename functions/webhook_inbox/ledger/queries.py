@@ -11,6 +11,7 @@ from typing import Any, Final
 from webhook_inbox.domain.model import Overview, Run, Status
 from webhook_inbox.domain.ports import Blobs, Item, Key, Page, Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms
+from webhook_inbox.domain.trace import Trace
 from webhook_inbox.ledger import due_handlers, payloads
 from webhook_inbox.ledger.schema import (
     ACTION_PREFIX,
@@ -151,6 +152,22 @@ class Ledger:
     def event_row(self, source: str, event_id: str, *, now: datetime) -> Item | None:
         """Returns an event's row, eventually consistent; None if it is unknown or has expired."""
         return live(self._table.get(event_key(source, event_id), consistent=False), now)
+
+    def traces(self, events: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Trace]:
+        """Returns the traces of the events that exist, by source and id, eventually consistent.
+
+        Raises:
+            Unavailable: the table failed.
+        """
+        keys = [event_key(*event) for event in events]
+        named = {
+            identify(row["pk"]): row["headers"]
+            for row in self._table.get_many(keys, only=("pk", "headers"))
+        }
+        return {
+            (source, event_id): Trace.of(headers, source=source, event_id=event_id)
+            for (source, event_id), headers in named.items()
+        }
 
     def body_of(self, event_row: Item) -> bytes:
         """Returns the body of an event's row; the ledger must have `blobs`.

@@ -16,7 +16,16 @@ from webhook_inbox.domain.errors import Deferred, ForeignMessage, Permanent, Ski
 from webhook_inbox.domain.manifest import SMOKE, SPLIT, HandlerSpec, Manifest
 from webhook_inbox.domain.model import Run, Status, StoredEvent, WaitStrategy
 from webhook_inbox.domain.personal import PersonalTexts
-from webhook_inbox.domain.ports import Blobs, Clock, Executor, Item, Message, Randomness, Table
+from webhook_inbox.domain.ports import (
+    Blobs,
+    Clock,
+    Executor,
+    Item,
+    Key,
+    Message,
+    Randomness,
+    Table,
+)
 from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.handlers.completions.jobs import Jobs
 from webhook_inbox.handlers.context import Clients, no_clients
@@ -281,6 +290,17 @@ class Processor:
         result = replace(result, items=journal.items, degraded=degraded, observed=observed)
         return replace(result, received_at=received_at)
 
+    def _body(self, row: Item) -> bytes:
+        """Returns the body; raises Skipped where it was erased after the row was read."""
+        try:
+            return payloads.unpack(row, self._blobs)
+        except Permanent:
+            # An erasure marks the row before it deletes the object.
+            marked = self._table.get(Key(row["pk"], row["sk"])) or {}
+            if "erased_at" not in marked:
+                raise
+            return payloads.unpack(marked, self._blobs)
+
     def _call(
         self,
         leased: LeasedRun,
@@ -293,7 +313,7 @@ class Processor:
     ) -> BaseException | None:
         """Runs the handler and returns the error that it raised."""
         try:
-            event = replace(decision.event, body=payloads.unpack(row, self._blobs))
+            event = replace(decision.event, body=self._body(row))
         except (Permanent, Skipped) as error:
             return error
         except Unavailable as error:

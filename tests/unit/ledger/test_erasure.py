@@ -65,6 +65,26 @@ def test_a_run_that_has_not_begun_ends_as_skipped(world: World) -> None:
     assert world.handled == []
 
 
+def test_a_run_whose_body_is_erased_before_it_is_read_ends_as_skipped(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.deliver(body=large())
+    read = world.blobs.get
+
+    def erased_before(key: str) -> bytes | None:
+        erased(world)
+        return read(key)
+
+    monkeypatch.setattr(world.blobs, "get", erased_before)
+    world.run_until_quiet()
+
+    run = world.run()
+    assert run is not None
+    assert run.status is Status.SKIPPED
+    assert "its payload was erased on 2026-" in run.last_error
+    assert world.handled == []
+
+
 def test_a_run_that_waits_for_its_retry_is_never_tried_again(world: World) -> None:
     world.script("acme.fulfil", Transient(f"no answer for {PERSONAL}"))
     world.deliver(body=BODY)
