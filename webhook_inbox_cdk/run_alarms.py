@@ -93,7 +93,6 @@ def _deaths(watched: Watched) -> Iterator[AlarmDeclaration]:
 
 def _dead_letter_queues(watched: Watched) -> Iterator[AlarmDeclaration]:
     depths = [of_queue(VISIBLE, queue) for queue in watched.dead.values()]
-    ages = [of_queue(AGE, queue) for queue in watched.dead.values()]
     yield from _grouped(
         depths,
         lambda suffix, series: AlarmDeclaration(
@@ -121,20 +120,19 @@ def _dead_letter_queues(watched: Watched) -> Iterator[AlarmDeclaration]:
             first="inbox errors",
         ),
     )
-    yield from _grouped(
-        ages,
-        lambda suffix, series: AlarmDeclaration(
-            id=f"DlqAge{suffix}",
-            severity=Severity.NOTIFY,
-            series=series,
-            expression=of_all("MAX", len(series)),
-            period=HOUR,
-            threshold=OLD_DAYS * 24 * HOUR,
-            text=f"A message is in a DLQ for {OLD_DAYS} days; SQS deletes it after"
-            f" {DEAD_RETENTION}. The ledger lists its run until the event expires. Replay or close"
-            " it: `webhookctl replay --status dead_letter --yes`.",
-            first="dlq list",
-        ),
+    yield AlarmDeclaration(
+        id="DlqAge",
+        severity=Severity.NOTIFY,
+        series=(watched.own(metrics.OLDEST_DEAD_LETTER, "Maximum"),),
+        period=HOUR,
+        threshold=OLD_DAYS * 24 * HOUR,
+        # A sweep begins up to two minutes more than an hour after the one before.
+        periods=2,
+        datapoints=1,
+        text=f"A message of a DLQ was sent {OLD_DAYS} days ago; SQS deletes it after"
+        f" {DEAD_RETENTION}. The ledger lists its run until the event expires. Replay or close"
+        " it: `webhookctl replay --status dead_letter --yes`.",
+        first="dlq list",
     )
 
 
