@@ -48,7 +48,6 @@ def _answers(watched: Watched) -> Iterator[AlarmDeclaration]:
     # One 5xx can lose a delivery: GitHub does not retry. A crash of ingest is a 5xx too.
     yield AlarmDeclaration(
         id="ApiErrors",
-        severity=Severity.NOTIFY,
         series=(watched.of_api("5xx"),),
         period=MINUTE,
         text="The API returned a 5xx response, and the provider retries; GitHub does not. Read"
@@ -58,7 +57,6 @@ def _answers(watched: Watched) -> Iterator[AlarmDeclaration]:
     )
     yield AlarmDeclaration(
         id="IngestFaults",
-        severity=Severity.NOTIFY,
         series=(watched.own(metrics.INGEST_FAULTS),),
         text="Ingest failed on a delivery because of a bug, and the provider retries. Its log has"
         " the source and the traceback. Deploy a fix, then check that the event arrived.",
@@ -67,7 +65,6 @@ def _answers(watched: Watched) -> Iterator[AlarmDeclaration]:
     limit = watched.answer_limit
     yield AlarmDeclaration(
         id="IngestSlow",
-        severity=Severity.NOTIFY,
         # API Gateway's time has what ingest cannot measure: its own cold start, and its time-outs.
         series=(watched.of_api("Latency", "p99"),),
         threshold=round(1_000 * limit * NEAR_LIMIT),
@@ -81,7 +78,6 @@ def _answers(watched: Watched) -> Iterator[AlarmDeclaration]:
     )
     yield AlarmDeclaration(
         id="Throttled",
-        severity=Severity.NOTIFY,
         series=(watched.own(metrics.THROTTLED),),
         period=MINUTE,
         text="API Gateway answered 429: a source, or the completions, exceed their throttle, and"
@@ -98,7 +94,6 @@ def _verification(watched: Watched) -> Iterator[AlarmDeclaration]:
     few = f"IF(m1 >= {FEW_AT_LEAST}, {100 * REJECTED_PERCENT // FEW_PERCENT} * m1 / m2, 0)"
     yield AlarmDeclaration(
         id="RejectedRate",
-        severity=Severity.NOTIFY,
         series=(watched.own(metrics.REJECTED), deliveries),
         expression=f"IF(m1 >= {REJECTED_AT_LEAST}, 100 * m1 / m2, {few})",
         period=15 * MINUTE,
@@ -114,7 +109,6 @@ def _verification(watched: Watched) -> Iterator[AlarmDeclaration]:
     if offering:
         yield AlarmDeclaration(
             id="ContestedEnrolments",
-            severity=Severity.NOTIFY,
             series=(watched.own(metrics.REJECTED, reason=str(Reason.CONTESTED_ENROLMENT)),),
             text="Two different secrets were offered in one enrolment, so at least one was not"
             " the provider's. None is accepted; deliveries are answered 503 and kept. Ingest's log"
@@ -127,7 +121,6 @@ def _verification(watched: Watched) -> Iterator[AlarmDeclaration]:
 def _bodies(watched: Watched) -> Iterator[AlarmDeclaration]:
     yield AlarmDeclaration(
         id="Conflicts",
-        severity=Severity.NOTIFY,
         series=(watched.own(metrics.CONFLICTS),),
         text="A known event id arrived with different content; the delivery was refused and"
         " stored. Ingest's log names source and id; compare both contents with the provider's log.",
@@ -139,7 +132,6 @@ def _bodies(watched: Watched) -> Iterator[AlarmDeclaration]:
     ):
         yield AlarmDeclaration(
             id="HeldIdentical",
-            severity=Severity.NOTIFY,
             series=(watched.own(metrics.HELD_IDENTICAL),),
             text="An event has the body of an earlier one: a second event, or a captured delivery."
             " It is stored and its runs are held. Compare with the provider's log, then"
