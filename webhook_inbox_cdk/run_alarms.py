@@ -107,11 +107,13 @@ def _dead_letter_queues(watched: Watched) -> Iterator[AlarmDeclaration]:
     )
     yield AlarmDeclaration(
         id="DlqAge",
-        series=tuple(of_queue(AGE, queue) for queue in watched.dead.values()),
-        combine="MAX",
+        series=(watched.own(metrics.OLDEST_DEAD_LETTER, "Maximum"),),
         period=HOUR,
         threshold=OLD_DAYS * 24 * HOUR,
-        text=f"A message is in a DLQ for {OLD_DAYS} days; SQS deletes it after"
+        # A sweep begins up to two minutes more than an hour after the one before.
+        periods=2,
+        datapoints=1,
+        text=f"A message of a DLQ was sent {OLD_DAYS} days ago; SQS deletes it after"
         f" {DEAD_RETENTION}. The ledger lists its run until the event expires. Replay or close"
         " it: `webhookctl replay --status dead_letter --yes`.",
         first="dlq list",

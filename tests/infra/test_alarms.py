@@ -38,7 +38,7 @@ PINS: dict[str, tuple[str, list[tuple[str, ...]], str, int, str, str, str]] = {
     "IngestFaults": ("notify", [(OWN, "IngestFaults", "Sum")], "", 300, ">= 1", "1 of 1", QUIET),
     "IngestSlow": (
         "none",
-        [(OWN, "AcknowledgementTime", "p99")],
+        [(OF_API, "Latency", "p99")],
         "",
         300,
         ">= 7000",  # 70 % of 10 s: GitHub's limit, and ingest's
@@ -49,7 +49,7 @@ PINS: dict[str, tuple[str, list[tuple[str, ...]], str, int, str, str, str]] = {
     "RejectedRate": (
         "notify",
         [(OWN, "Rejected", "Sum"), (OWN, "AcknowledgementTime", "SampleCount")],
-        "IF(m1 >= 20, 100 * m1 / m2, 0)",
+        "IF(m1 >= 20, 100 * m1 / m2, IF(m1 >= 5, 20 * m1 / m2, 0))",
         900,
         ">= 10",
         "1 of 1",
@@ -108,11 +108,11 @@ PINS: dict[str, tuple[str, list[tuple[str, ...]], str, int, str, str, str]] = {
     ),
     "DlqAge": (
         "notify",
-        [(OF_SQS, AGE, "Maximum", "DeadLetters")] * 2,
-        BY_LANE,
+        [(OWN, "OldestDeadLetter", "Maximum")],
+        "",
         3_600,
         ">= 864000",
-        "1 of 1",
+        "1 of 2",
         QUIET,
     ),
     "OldestDue": ("page", [(OWN, "OldestDue", "Maximum")], "", 300, ">= 3600", "3 of 3", QUIET),

@@ -168,7 +168,8 @@ def test_answers_of_429_are_counted_from_the_access_log(dev: Template) -> None:
     ]
     # Scanners of unknown paths must wake no one.
     assert found["Throttled"]["FilterPattern"] == (
-        '{ ($.status = "429") && ($.route != "ANY /webhooks/{source}") }'
+        '{ ($.status = "429") && ($.route != "ANY /webhooks/{source}")'
+        ' && ($.route != "GET /status/{token}") }'
     )
     assert "Dimensions" not in found["Throttled"]["MetricTransformations"][0]
 

@@ -30,7 +30,7 @@ FIELDS = {
     "source",
     "trace_id",
 }
-SEARCH = re.compile(r"SEARCH\('\{([^}]*)\} MetricName=\"(\w+)\"', '(Sum|Maximum)', 300\)")
+SEARCH = re.compile(r"SEARCH\('\{(\"[^}]*)\} MetricName=\"(\w+)\"', '(Sum|Maximum)', 300\)")
 # Words of the query language that are no fields.
 LANGUAGE = {
     *("fields", "filter", "sort", "stats", "limit", "asc", "desc", "by", "as", "and", "count"),
@@ -54,7 +54,7 @@ def shown(widgets: list[dict[str, Any]]) -> Iterator[tuple[str, str, Mapping[str
                 yield entry[0], entry[1], dict(zip(pairs[::2], pairs[1::2], strict=True))
             elif found := SEARCH.fullmatch(entry[0]["expression"]):
                 namespace, *dimensions = found[1].split(",")
-                yield namespace, found[2], dict.fromkeys(dimensions, "")
+                yield namespace.strip('"'), found[2], dict.fromkeys(dimensions, "")
 
 
 def test_every_widget_shows_a_metric_that_the_code_writes(

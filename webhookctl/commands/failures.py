@@ -50,7 +50,8 @@ def errors(
     """Group failing and dead runs by handler, error class, line and message, the largest first.
 
     --since and --until select by the time at which an event was received. Quoted texts, ids,
-    numbers and times in a message are replaced by their kind.
+    numbers and times in a message are replaced by their kind, unless they are the same in every
+    run.
     """
     if status not in {None, *FAILED}:
         raise typer.BadParameter(f"--status {status}: use {' or '.join(FAILED)}")
@@ -145,7 +146,7 @@ def _print(call: Invocation, advice: Advice, found: Failures) -> None:
     output.text(f"{found.count} x {group.error_class or 'error'}{where} ({group.handler})")
     retried = found.count - found.dead
     parts = [f"{found.dead} dead" if found.dead else "", f"{retried} retried" if retried else ""]
-    output.labelled("message", [group.message])
+    output.labelled("message", [found.text])
     if found.first is not None and found.last is not None:
         seen = f"first {relative(found.first, now)}, last {relative(found.last, now)}"
         output.labelled("seen", [f"{seen}; {', '.join(filter(None, parts))}"])

@@ -15,6 +15,7 @@ from webhook_inbox.domain.ports import Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms
 from webhook_inbox.ledger.queries import Ledger, Received
 from webhookctl.checkout import require_known
+from webhookctl.commands.tail import HANGING
 from webhookctl.deliveries.forward import PREFIX, Forwarder
 from webhookctl.display.personal import Masks, ShowPersonal
 from webhookctl.display.times import iso, moment, spelled
@@ -185,7 +186,8 @@ class Copies:
             return
         at = spelled(event.received_at)[11:19]
         why = f"  attempt {attempt}: {failure}" if failure else ""
-        output.line(f"{at}  {outcome:<9}  {event.source}  {event.type}  {event.event_id}{why}")
+        line = f"{at}  {outcome:<9}  {event.source}  {event.type}  {event.event_id}{why}"
+        output.text(line, hanging=HANGING)
 
 
 def _arrivals(

@@ -33,6 +33,8 @@ from webhookctl.search import Wanted
 BEFORE: Final = timedelta(minutes=1)
 HOUR: Final = 3600
 STATUS_WIDTH: Final = max(map(len, EventStatus))
+# On a terminal the second line of an entry begins below the first one's status.
+HANGING: Final = " " * len("00:00:00  ")
 
 
 @takes_options
@@ -108,7 +110,7 @@ class LiveList:
         if self._call.as_json:
             self._call.output.json(data)
         else:
-            self._call.output.line("  ".join(_cells(data)))
+            self._call.output.text("  ".join(_cells(data)), hanging=HANGING)
 
 
 def _event_object(overview: Overview) -> dict[str, Any]:

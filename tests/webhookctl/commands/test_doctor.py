@@ -241,7 +241,7 @@ def test_a_fault_of_a_queue_is_found(
     account.answers["get_queue_attributes"] = {"Attributes": attributes}
     judged, figure, _ = finding(cli, check)
     assert judged == level
-    assert ("oldest 33 min" in figure) == (value == "7")
+    assert ("oldest 33 min" in figure) == (value == "7" and check == "queue default")
 
 
 @pytest.mark.parametrize(("minutes", "level"), [(1, "warning"), (10, "failure")])

@@ -98,6 +98,19 @@ def test_what_people_read(cli: Cli, inbox: Inbox) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [(["id", "id"], "KeyError: 'id'"), (["id", "name"], "KeyError: <text>")],
+)
+def test_an_error_that_all_runs_have_is_shown_with_its_own_texts(
+    cli: Cli, inbox: Inbox, keys: list[str], message: str
+) -> None:
+    raises(inbox, "acme.notify", *map(KeyError, keys))
+    assert f"\nmessage   {message}\n" in cli("inbox", "errors").out
+    [found] = groups(cli)
+    assert found["message"] == "KeyError: <text>"
+
+
 def test_nothing_and_wrong_names(cli: Cli) -> None:
     assert "No failing or dead runs found." in cli("inbox", "errors").err
     assert "no handler acme.x" in cli("inbox", "errors", "--handler", "acme.x").err

@@ -1,8 +1,11 @@
 """`listen`: copies events to an address on this machine."""
 
 import json
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from socketserver import StreamRequestHandler, TCPServer
+from threading import Thread
 
 import pytest
 
@@ -183,3 +186,38 @@ def test_a_redirect_is_not_followed(cli: Cli, inbox: Inbox, app: App, address: s
     shown = listen(cli, inbox, address, lambda: inbox.deliver("evt-1"))
     assert "answered 302" in shown.out
     assert len(app.requests) == 1
+
+
+class NoHttp(StreamRequestHandler):
+    """Answers a request as Redis does."""
+
+    def handle(self) -> None:
+        self.rfile.readline()
+        self.wfile.write(b"-ERR unknown command\r\n")
+
+
+def test_a_port_that_speaks_no_http_is_a_failed_copy(
+    cli: Cli, inbox: Inbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    with TCPServer(("127.0.0.1", 0), NoHttp) as server:
+        Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        shown = listen(cli, inbox, url, lambda: inbox.deliver("evt-1"))
+        server.shutdown()
+    assert "evt-1  attempt 1: no answer: " in shown.out
+
+
+@pytest.mark.parametrize("secret", ["whsec_a", "whsec_", "no base64!"])
+def test_a_secret_of_another_form_is_refused_without_its_text(
+    cli: Cli, inbox: Inbox, address: str, monkeypatch: pytest.MonkeyPatch, secret: str
+) -> None:
+    monkeypatch.setenv("KEY", secret)
+    cli.clock = Waits(inbox, ())
+    shown = cli("listen", "--forward", address, "--secret-env", "KEY")
+    assert shown.code == 1
+    assert "whsec_ and a key in base64" in shown.err
+    assert secret not in shown.err.replace("whsec_ and a key", "")
+    good = "whsec_" + b64encode(b"k" * 24).decode()
+    monkeypatch.setenv("KEY", good)
+    listen(cli, inbox, address, options=("--secret-env", "KEY"))
