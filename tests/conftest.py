@@ -1,4 +1,4 @@
-"""What holds for every test: the developer's own AWS settings never reach one."""
+"""Fixtures of every test: the developer's own AWS settings never reach one."""
 
 import gc
 import os

@@ -1,9 +1,10 @@
 """The form in which an alarm is declared: data, of which `alarms.py` makes resources."""
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Final
+from typing import Final, Self
 
 from webhook_inbox.domain.metrics import Metric
 
@@ -47,7 +48,8 @@ class AlarmDeclaration:
         id: its name in the stack; a suffix after a dash is a handler's or a group's.
         severity: the topic that it notifies.
         series: the metrics m1, m2, … of its expression; the one metric without an expression.
-        expression: metric math, "" for the metric itself.
+        combine: MAX or SUM, which combines any number of series; more than ten make several alarms.
+        expression: metric math, in which `all` is the combined series; "" for the metric itself.
         period: seconds.
         threshold: it is breached by a value of at least this, or with `at_most` of at most this.
         periods: the periods that are evaluated.
@@ -59,8 +61,9 @@ class AlarmDeclaration:
     """
 
     id: str
-    severity: Severity
+    severity: Severity = Severity.NOTIFY
     series: tuple[Series, ...]
+    combine: str = ""
     expression: str = ""
     period: int = 5 * MINUTE
     threshold: float = 1
@@ -71,6 +74,20 @@ class AlarmDeclaration:
     text: str
     first: str
     consequence: bool = False
+
+    def split(self) -> Iterator[Self]:
+        """Yields an alarm for each group of at most ten series to combine: Backlog, Backlog-2."""
+        if not self.combine:
+            yield self
+            return
+        for start in range(0, len(self.series), SERIES_LIMIT):
+            suffix = f"-{start // SERIES_LIMIT + 1}" if start else ""
+            group = self.series[start : start + SERIES_LIMIT]
+            names = ", ".join(f"m{place}" for place, _ in enumerate(group, start=1))
+            every = f"{self.combine}([{names}])" if len(group) > 1 else "m1"
+            single = len(group) == 1 and not self.expression
+            expression = "" if single else (self.expression or "all").replace("all", every)
+            yield replace(self, id=self.id + suffix, series=group, expression=expression)
 
     @property
     def anchor(self) -> str:
@@ -105,9 +122,3 @@ def of_inbox(namespace: str, metric: Metric, statistic: str = "Sum", **dimension
     if tuple(dimensions) not in metric.dimensions:
         raise ValueError(f"{metric.name} has the dimensions {metric.dimensions}: {dimensions}")
     return Series(namespace=namespace, name=metric.name, statistic=statistic, dimensions=dimensions)
-
-
-def of_all(function: str, number: int) -> str:
-    """Returns the expression of `function` over m1 to the given number, "" for one."""
-    names = ", ".join(f"m{place}" for place in range(1, number + 1))
-    return f"{function}([{names}])" if number > 1 else ""

@@ -34,9 +34,9 @@ _MISSING: Final = {
 
 def declarations(watched: Watched) -> Iterator[AlarmDeclaration]:
     """Yields the declaration of each metric alarm of a stack."""
-    yield from intake_alarms(watched)
-    yield from run_alarms(watched)
-    yield from maintenance_alarms(watched)
+    for alarms in (intake_alarms, run_alarms, maintenance_alarms):
+        for declared in alarms(watched):
+            yield from declared.split()
 
 
 class Alarms(Construct):
@@ -73,9 +73,7 @@ class Alarms(Construct):
         return alarm
 
     def _consequences(
-        self,
-        declared: Mapping[str, AlarmDeclaration],
-        made: Mapping[str, cloudwatch.Alarm],
+        self, declared: Mapping[str, AlarmDeclaration], made: Mapping[str, cloudwatch.Alarm]
     ) -> None:
         """Adds the composite alarm: one notification for all consequences, none in an outage."""
         followers = [made[name] for name, each in declared.items() if each.consequence]

@@ -45,7 +45,6 @@ def _answers(watched: Watched) -> Iterator[AlarmDeclaration]:
     # One 5xx can lose a delivery: GitHub does not retry. A crash of ingest is a 5xx too.
     yield AlarmDeclaration(
         id="ApiErrors",
-        severity=Severity.NOTIFY,
         series=(watched.of_api("5xx"),),
         period=MINUTE,
         text="The API returned a 5xx response, and the provider retries; GitHub does not. Read"
@@ -55,7 +54,6 @@ def _answers(watched: Watched) -> Iterator[AlarmDeclaration]:
     )
     yield AlarmDeclaration(
         id="IngestFaults",
-        severity=Severity.NOTIFY,
         series=(watched.own(metrics.INGEST_FAULTS),),
         text="Ingest failed on a delivery because of a bug, and the provider retries. Its log has"
         " the source and the traceback. Deploy a fix, then check that the event arrived.",
@@ -64,7 +62,6 @@ def _answers(watched: Watched) -> Iterator[AlarmDeclaration]:
     limit = watched.answer_limit
     yield AlarmDeclaration(
         id="IngestSlow",
-        severity=Severity.NOTIFY,
         series=(watched.own(metrics.ACKNOWLEDGEMENT_TIME, "p99"),),
         threshold=round(1_000 * limit * NEAR_LIMIT),
         periods=3,
@@ -77,7 +74,6 @@ def _answers(watched: Watched) -> Iterator[AlarmDeclaration]:
     )
     yield AlarmDeclaration(
         id="Throttled",
-        severity=Severity.NOTIFY,
         series=(watched.own(metrics.THROTTLED),),
         period=MINUTE,
         text="API Gateway answered 429: a source, or the completions, exceed their throttle, and"
@@ -91,7 +87,6 @@ def _verification(watched: Watched) -> Iterator[AlarmDeclaration]:
     deliveries = watched.own(metrics.ACKNOWLEDGEMENT_TIME, "SampleCount")
     yield AlarmDeclaration(
         id="RejectedRate",
-        severity=Severity.NOTIFY,
         series=(watched.own(metrics.REJECTED), deliveries),
         expression=f"IF(m1 >= {REJECTED_AT_LEAST}, 100 * m1 / m2, 0)",
         period=15 * MINUTE,
@@ -106,7 +101,6 @@ def _verification(watched: Watched) -> Iterator[AlarmDeclaration]:
     if offering:
         yield AlarmDeclaration(
             id="ContestedEnrolments",
-            severity=Severity.NOTIFY,
             series=(watched.own(metrics.REJECTED, reason=str(Reason.CONTESTED_ENROLMENT)),),
             text="Two different secrets were offered in one enrolment, so at least one was not"
             " the provider's. None is accepted; deliveries are answered 503 and kept. Ingest's log"
@@ -119,7 +113,6 @@ def _verification(watched: Watched) -> Iterator[AlarmDeclaration]:
 def _bodies(watched: Watched) -> Iterator[AlarmDeclaration]:
     yield AlarmDeclaration(
         id="Conflicts",
-        severity=Severity.NOTIFY,
         series=(watched.own(metrics.CONFLICTS),),
         text="A known event id arrived with different content; the delivery was refused and"
         " stored. Ingest's log names source and id; compare both contents with the provider's log.",
@@ -131,7 +124,6 @@ def _bodies(watched: Watched) -> Iterator[AlarmDeclaration]:
     ):
         yield AlarmDeclaration(
             id="HeldIdentical",
-            severity=Severity.NOTIFY,
             series=(watched.own(metrics.HELD_IDENTICAL),),
             text="An event has the body of an earlier one: a second event, or a captured delivery."
             " It is stored and its runs are held. Compare with the provider's log, then"

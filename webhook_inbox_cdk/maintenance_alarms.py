@@ -8,7 +8,6 @@ from webhook_inbox_cdk.alarm_declaration import (
     AlarmDeclaration,
     MissingData,
     Severity,
-    of_all,
 )
 from webhook_inbox_cdk.watched import Watched, of_function
 
@@ -37,13 +36,10 @@ def _passes(watched: Watched) -> Iterator[AlarmDeclaration]:
         " once after the first deployment.",
         first="doctor",
     )
-    failed = watched.own(metrics.RECONCILER_FAILED)
-    crashes = of_function("Errors", watched.reconciler)
     yield AlarmDeclaration(
         id="ReconcilerFailing",
-        severity=Severity.NOTIFY,
-        series=(failed, crashes),
-        expression=of_all("SUM", 2),
+        series=(watched.own(metrics.RECONCILER_FAILED), of_function("Errors", watched.reconciler)),
+        combine="SUM",
         periods=3,
         text="The reconciler has crashed, or failed on some runs, for 15 minutes. Its log names the"
         " runs and the errors.",
@@ -52,7 +48,6 @@ def _passes(watched: Watched) -> Iterator[AlarmDeclaration]:
     )
     yield AlarmDeclaration(
         id="ReconcilerIncomplete",
-        severity=Severity.NOTIFY,
         series=(watched.own(metrics.RECONCILER_INCOMPLETE),),
         periods=3,
         text="The reconciler has not finished a pass in time for 15 minutes: more runs are due"
@@ -62,7 +57,6 @@ def _passes(watched: Watched) -> Iterator[AlarmDeclaration]:
     )
     yield AlarmDeclaration(
         id="ReconcilerFound",
-        severity=Severity.NOTIFY,
         series=(watched.own(metrics.RECONCILER_FOUND),),
         period=15 * MINUTE,
         threshold=5,
@@ -77,7 +71,6 @@ def _passes(watched: Watched) -> Iterator[AlarmDeclaration]:
 def _given_up(watched: Watched) -> Iterator[AlarmDeclaration]:
     yield AlarmDeclaration(
         id="RunsLost",
-        severity=Severity.NOTIFY,
         series=(watched.own(metrics.RUNS_LOST),),
         text="The reconciler gave up on runs after six sends. Check that the lane's event source"
         " mapping is enabled, then `webhookctl replay --status dead_letter --yes`.",
@@ -85,7 +78,6 @@ def _given_up(watched: Watched) -> Iterator[AlarmDeclaration]:
     )
     yield AlarmDeclaration(
         id="RunsExpired",
-        severity=Severity.NOTIFY,
         series=(watched.own(metrics.RUNS_EXPIRED),),
         text="The reconciler gave up on runs that waited until their events expired. Ask the"
         " provider to send the events again.",
@@ -94,7 +86,6 @@ def _given_up(watched: Watched) -> Iterator[AlarmDeclaration]:
     # Counted once a day for each run: the alarm lasts until a day has passed without one.
     yield AlarmDeclaration(
         id="RunsNearExpiry",
-        severity=Severity.NOTIFY,
         series=(watched.own(metrics.RUNS_NEAR_EXPIRY),),
         period=HOUR,
         periods=24,
@@ -109,7 +100,6 @@ def _given_up(watched: Watched) -> Iterator[AlarmDeclaration]:
 def _replays(watched: Watched) -> Iterator[AlarmDeclaration]:
     yield AlarmDeclaration(
         id="ReplayErrors",
-        severity=Severity.NOTIFY,
         series=(of_function("Errors", watched.replay),),
         text="A replay was rejected or raised an error, which an invocation from the console may"
         " not show; check its log. Runs that it sent stay sent.",
@@ -117,7 +107,6 @@ def _replays(watched: Watched) -> Iterator[AlarmDeclaration]:
     )
     yield AlarmDeclaration(
         id="ReplayInterrupted",
-        severity=Severity.NOTIFY,
         series=(watched.own(metrics.REPLAY_INTERRUPTED),),
         text="The ledger or a queue failed during a replay; its result and its log have the error"
         " and a cursor. Continue with the same options.",

@@ -70,7 +70,7 @@ def write_functions(top: Path, *, inbox: str = INBOX) -> Path:
 
 @pytest.fixture(scope="session")
 def functions(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An integrator's handlers and inbox.toml; nobody changes them."""
+    """An integrator's handlers and inbox.toml; no test changes them."""
     return write_functions(tmp_path_factory.mktemp("integrator"))
 
 

@@ -400,7 +400,7 @@ def test_ingest_is_slow_near_the_strictest_limit(tmp_path: Path, synthesize: Syn
     assert "3 s, the strictest" in alarm(template, "IngestSlow")["AlarmDescription"]
 
 
-def test_this_account_s_alarms_may_publish_and_nobody_without_tls(told: Template) -> None:
+def test_only_this_account_s_alarms_may_publish_and_only_with_tls(told: Template) -> None:
     for topic in told.all(TOPIC):
         admits_alarms(told, topic)
 

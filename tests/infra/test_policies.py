@@ -93,7 +93,7 @@ def statements(template: Template, role: str) -> list[Mapping[str, Any]]:
 
 
 def allowed(template: Template, role: str, call: Call) -> bool:
-    """Whether a role with these policies may make a call; a Deny precedes every Allow."""
+    """Returns whether a role with these policies may make a call; a Deny precedes every Allow."""
     effects = {
         statement["Effect"]
         for statement in statements(template, role)
@@ -193,7 +193,7 @@ APPROVING = {
         Call("dynamodb:UpdateItem", "table", "event#stripe#evt-1", (*RUN, "held", "last_error")),
     ),
 }
-# What nobody with a policy may do.
+# The calls that no policy allows.
 NEVER = (
     Call("dynamodb:DeleteItem", "table", "audit#2026-01-01"),
     Call("dynamodb:UpdateItem", "table", "audit#2026-01-01", ("pk", "by")),
@@ -218,7 +218,7 @@ def test_every_role_reads(dev: Template, role: str, command: str) -> None:
 
 
 @pytest.mark.parametrize("command", OPERATING)
-def test_an_operator_operates_and_nobody_else(dev: Template, command: str) -> None:
+def test_only_an_operator_operates(dev: Template, command: str) -> None:
     assert refused(dev, "operator", OPERATING[command]) == []
     for other in ("reader", "approver"):
         assert refused(dev, other, OPERATING[command]), other

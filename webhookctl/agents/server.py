@@ -77,10 +77,7 @@ class AgentServer:
     def server(self) -> Server[Any]:
         """Returns the server of the protocol."""
         return Server(
-            NAME,
-            instructions=INSTRUCTIONS,
-            on_list_tools=self._list,
-            on_call_tool=self._called,
+            NAME, instructions=INSTRUCTIONS, on_list_tools=self._list, on_call_tool=self._called
         )
 
     @property

@@ -102,7 +102,8 @@ def entry_object(entry: AuditEntry) -> dict[str, Any]:
 
 def _row(entry: AuditEntry) -> tuple[object, ...]:
     action = f"{entry.action}, forced" if entry.forced else entry.action
-    details = (f"by {entry.actor}", entry.reason, _filter(entry))
+    request = ", ".join(f"{name} {value}" for name, value in entry.request.items())
+    details = (f"by {entry.actor}", entry.reason, request)
     return entry.at, action, _about(entry), _result(entry), tuple(filter(None, details))
 
 
@@ -118,7 +119,3 @@ def _result(entry: AuditEntry) -> str:
     if entry.counts is None:
         return UNFINISHED
     return ", ".join(f"{count} {name}" for name, count in entry.counts.items()) or "nothing"
-
-
-def _filter(entry: AuditEntry) -> str:
-    return ", ".join(f"{name} {value}" for name, value in entry.request.items())

@@ -62,10 +62,7 @@ def _erase_event(
     event = the_one(call, event_id, source, body=False).event
     named, about = (
         f"{event.event_id} of {event.source}",
-        {
-            "source": event.source,
-            "event_id": event.event_id,
-        },
+        {"source": event.source, "event_id": event.event_id},
     )
     if not yes:
         if call.as_json:

@@ -6,7 +6,6 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from webhook_inbox.domain.manifest import matches
 from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.domain.quotas import token
 from webhook_inbox.ledger.queries import Ledger
@@ -27,7 +26,7 @@ from webhookctl.invocation import (
     Until,
     takes_options,
 )
-from webhookctl.search import ROUNDED, Wanted
+from webhookctl.search import Wanted
 
 FAILED: Final = (Status.FAILED, Status.DEAD_LETTER)
 
@@ -113,25 +112,11 @@ def _failed(ledger: Ledger, wanted: Wanted, status: Status | None) -> Iterator[R
     """Yields the failing runs, then the dead ones, page by page."""
     if status in {None, Status.FAILED}:
         found = ledger.due_runs(selects=wanted.selects)
-        yield from (r for r in found if r.status is Status.FAILED and _fits(r, wanted))
+        yield from (r for r in found if r.status is Status.FAILED and wanted.runs(r))
     if status in {None, Status.DEAD_LETTER}:
         low = DEAD_FROM if wanted.since is None else dead_due_at(wanted.since + RUN_LIFE)
         dead = ledger.dead_runs(low=low, selects=wanted.selects)
-        yield from (run for _, run in dead if run is not None and _fits(run, wanted))
-
-
-def _fits(run: Run, wanted: Wanted) -> bool:
-    received_at = None if run.expires_at is None else run.expires_at - RUN_LIFE
-    if wanted.type is not None and not matches((wanted.type,), run.type):
-        return False
-    if wanted.tenant not in {None, run.tenant}:
-        return False
-    if received_at is None:
-        return wanted.since is None and wanted.until is None
-    # A run's row has the time of its event rounded up to a second.
-    early = wanted.since is not None and received_at < wanted.since
-    late = wanted.until is not None and received_at >= wanted.until + ROUNDED
-    return not early and not late
+        yield from (run for _, run in dead if run is not None and wanted.runs(run))
 
 
 def _object(advice: Advice, found: Failures) -> dict[str, Any]:

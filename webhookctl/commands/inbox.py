@@ -26,6 +26,7 @@ from webhookctl.display.suggestions import Command
 from webhookctl.display.table import ELLIPSIS, Column, Fit
 from webhookctl.display.times import iso, moment, spelled
 from webhookctl.errors import CommandError
+from webhookctl.explain.next_action import Steps
 from webhookctl.invocation import (
     Body,
     EventId,
@@ -148,7 +149,7 @@ def inspect_event(
     ] = False,
 ) -> None:
     """Show an event's status, reasons and next action, then its attempts and effects."""
-    now, target, output = call.clock.now(), call.target, call.output
+    now, target = call.clock.now(), call.target
     if show_personal and not body:
         raise typer.BadParameter("--show-personal is about the body: add --body")
     overview = (
@@ -158,35 +159,30 @@ def inspect_event(
     )
     runs = (_resumed(target, run) for run in overview.runs)
     overview = replace(overview, runs=[_in_line(target, run, now) for run in runs])
-    event = overview.event
     handlers = {} if overview.status in SETTLED else known_manifest(target).handlers
     limits = {name: spec.max_attempts for name, spec in handlers.items()}
+    shown = body_object(overview.event.body) if body else {}
     if call.as_json:
-        shown = body_object(event.body) if body else {}
         told = event_object(overview, now=now, limits=limits, logs=_logs(target))
-        output.json({**told, **shown})
+        call.output.json({**told, **shown})
         return
+    steps = advice(overview, now=now, limits=limits, program=call.program)
+    _print(call, overview, steps, verbose=verbose)
+    if body:
+        call.output.line()
+        call.output.lines("".join(shown.values()))
+
+
+def _print(call: Invocation, overview: Overview, steps: Steps, *, verbose: bool) -> None:
+    target, event, now = call.target, overview.event, call.clock.now()
     spec = known_source(target, event.source)
     provider = event.source if spec is None else spec.provider
-    steps = advice(overview, now=now, limits=limits, program=call.program)
-    print_event(
-        output,
-        Inspection(
-            overview,
-            provider,
-            steps,
-            _see_body(call, event),
-            now,
-            logs=_see_logs(target, overview),
-            verbose=verbose,
-        ),
-    )
+    see, logs = _see_body(call, event), _see_logs(target, overview)
+    found = Inspection(overview, provider, steps, see, now, logs=logs, verbose=verbose)
+    print_event(call.output, found)
     for words in _conflicts(target, event.source, event.event_id):
-        output.line()
-        output.line(words)
-    if body:
-        output.line()
-        output.lines("".join(body_object(event.body).values()))
+        call.output.line()
+        call.output.line(words)
 
 
 @app.command("ignored")

@@ -11,7 +11,6 @@ from typing import Annotated, Any, Final
 import typer
 
 from webhook_inbox.domain.errors import Permanent, Skipped
-from webhook_inbox.domain.manifest import matches
 from webhook_inbox.domain.ports import Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms
 from webhook_inbox.ledger.queries import Ledger, Received
@@ -32,6 +31,7 @@ from webhookctl.invocation import (
     secret_of,
     takes_options,
 )
+from webhookctl.search import Wanted
 
 # The pauses before an event is forwarded again; after the last one it is given up.
 PAUSES: Final = (timedelta(seconds=2), timedelta(seconds=10))
@@ -68,7 +68,7 @@ def listen(
     require_known(target, source=source, handler=None)
     file = PlaceFile(target.name, target.table_name, forward, source or "", type_ or "")
     place = file.read()
-    kept = str(place.get("secret") or _new_secret())
+    kept = str(place.get("secret") or PREFIX + b64encode(secrets.token_bytes(KEY_BYTES)).decode())
     secret = secret_of(secret_env, otherwise="none") if secret_env else kept
     forwarder = Forwarder(forward, secret, remote=allow_remote)
     table = MeteredTable(target.table)
@@ -78,11 +78,12 @@ def listen(
     masks = Masks(call, show=show_personal, command="listen", source=source)
     copies = Copies(call, Ledger(table=table, blobs=target.blobs), forwarder, masks)
     copies.restore(place.get("waiting"))
+    wanted = Wanted(source, type_)
 
     def poll() -> None:
         try:
             for event in arrivals.poll():
-                if source in {None, event.source} and _is_of(event, type_):
+                if wanted.names(event):
                     copies.forward(event)
             copies.repeat()
         finally:
@@ -205,17 +206,9 @@ def _arrivals(
     return arrivals
 
 
-def _is_of(event: Received, pattern: str | None) -> bool:
-    return pattern is None or matches((pattern,), event.type)
-
-
 def _say_ready(call: Invocation, url: str) -> None:
     """Prints one line for a program that waits for it; a terminal has the note."""
     if call.as_json:
         call.output.json({"ready": True, "from": call.target.name, "to": url})
     elif not sys.stdout.isatty():
         call.output.line(f"ready: {call.target.name} to {url}")
-
-
-def _new_secret() -> str:
-    return PREFIX + b64encode(secrets.token_bytes(KEY_BYTES)).decode()

@@ -33,16 +33,7 @@ from webhookctl.display.rejected import print_rejected, print_results, rejected_
 from webhookctl.display.table import Column, Fit
 from webhookctl.display.times import iso, moment
 from webhookctl.errors import CommandError
-from webhookctl.invocation import (
-    Body,
-    By,
-    Invocation,
-    Limit,
-    Since,
-    Source,
-    Until,
-    takes_options,
-)
+from webhookctl.invocation import Body, By, Invocation, Limit, Since, Source, Until, takes_options
 
 COLUMNS: Final = (
     Column("RECEIVED"),
@@ -171,11 +162,8 @@ def show(
 
 def _shown_body(call: Invocation, delivery: RejectedDelivery, *, show: bool) -> dict[str, str]:
     masks = Masks(call, show=show, command="rejected show", delivery=delivery.id)
-    return body_object(masks.body(delivery.source, _body(call, delivery)))
-
-
-def _body(call: Invocation, delivery: RejectedDelivery) -> bytes:
-    return _reverification(call, Manifest()).body(delivery)
+    body = _reverification(call, Manifest()).body(delivery)
+    return body_object(masks.body(delivery.source, body))
 
 
 @app.command("release")
@@ -191,8 +179,7 @@ def release(
     limit: Limit = 1000,
     by: By = None,
     yes: Annotated[
-        bool,
-        typer.Option("--yes", help="Accept the valid ones; without it, only verify them."),
+        bool, typer.Option("--yes", help="Accept the valid ones; without it, only verify them.")
     ] = False,
 ) -> None:
     """Accept rejected deliveries that are valid with the current secrets; a dry run without --yes.

@@ -76,8 +76,7 @@ def replay(  # noqa: PLR0913 - one parameter per option
     reason: Annotated[str, typer.Option(help="Recorded with each run.")] = "",
     by: By = None,
     force: Annotated[
-        bool,
-        typer.Option("--force", help="Replay finished runs too; needs --reason."),
+        bool, typer.Option("--force", help="Replay finished runs too; needs --reason.")
     ] = False,
     new_keys: Annotated[
         bool,

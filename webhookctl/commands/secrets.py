@@ -3,7 +3,7 @@
 import sys
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 
@@ -16,7 +16,7 @@ from webhook_inbox.domain.timestamps import duration
 from webhook_inbox.ingest import enrolment
 from webhookctl.checkout import Checkout, known_manifest, known_source, unknown
 from webhookctl.command_tree import CommandTree
-from webhookctl.display.secrets import NamedSecret, named_secrets, secret_object
+from webhookctl.display.secrets import named_secrets, secret_object
 from webhookctl.display.table import Column, Fit
 from webhookctl.display.times import iso
 from webhookctl.errors import CommandError
@@ -31,6 +31,7 @@ WORDS: Final = {
 }
 # With --replace.
 ALONE: Final = "Replaced {}; no previous value is valid."
+EXPOSED_MEANWHILE: Final = "any client can offer a secret meanwhile; use at most 1h"
 COLUMNS: Final = (
     Column("SECRET", Fit.NAME),
     Column("STATE"),
@@ -39,11 +40,6 @@ COLUMNS: Final = (
 )
 
 app: Final = CommandTree(help="Set, rotate and list secrets.")
-
-
-@app.callback()
-def secrets() -> None:
-    """Set, rotate and list secrets."""
 
 
 @app.command("set")
@@ -133,11 +129,7 @@ def _of_checkout(target: Target) -> Manifest:
         found = Checkout.required().configuration(target.stage)
     except (CommandError, ConfigurationError):
         return Manifest()
-    return Manifest(
-        sources=found.sources,
-        destinations=found.destinations,
-        secrets=found.secrets,
-    )
+    return Manifest(sources=found.sources, destinations=found.destinations, secrets=found.secrets)
 
 
 @app.command("list")
@@ -158,14 +150,11 @@ def list_secrets(call: Invocation) -> None:
     if not found:
         call.output.note("The inbox uses no secret, and none is stored.")
         return
-    call.output.table(COLUMNS, [_row(each, documents.id(each.reader)) for each in found])
+    rows = [(each.name, each.state, documents.id(each.reader), each.users) for each in found]
+    call.output.table(COLUMNS, rows)
     if any(each.missing for each in found):
         remedy = call.program.command("secrets set", argument="NAME")
         call.output.note(f"Set a missing one with `{remedy}`.")
-
-
-def _row(each: NamedSecret, document: str) -> tuple[Any, ...]:
-    return each.name, each.state, document, each.users
 
 
 def read_value(prompt: str) -> str:
@@ -206,7 +195,7 @@ def enrol(
     Run it right before you create the webhook at the provider. If two different secrets are offered
     meanwhile, none is accepted, and an alarm fires: delete the webhook and repeat.
     """
-    length = _length(span)
+    length = bounded("--for", span, enrolment.LONGEST, EXPOSED_MEANWHILE)
     target = call.target
     if source not in target.urls:
         raise CommandError(unknown("source", source, target.urls, where="is deployed"))
@@ -220,15 +209,14 @@ def enrol(
     _show_enrolment(call, source, by=who, until=now + length)
 
 
-def _length(span: str) -> timedelta:
+def bounded(option: str, text: str, longest: timedelta, otherwise: str) -> timedelta:
+    """Returns the duration of an option; raises BadParameter where it is longer than `longest`."""
     try:
-        length = duration(span)
+        length = duration(text)
     except ConfigurationError as error:
-        raise typer.BadParameter(f"--for: {error}") from error
-    if length > enrolment.LONGEST:
-        raise typer.BadParameter(
-            f"--for: {span} is too long: any client can offer a secret meanwhile; use at most 1h"
-        )
+        raise typer.BadParameter(f"{option}: {error}") from error
+    if length > longest:
+        raise typer.BadParameter(f"{option}: {text} is too long: {otherwise}")
     return length
 
 

@@ -91,10 +91,8 @@ def reconcile(  # noqa: PLR0913 - one parameter per option
     found = _compared(call, source, log, (low, high))
     results: dict[str, str] = {}
     if yes and found.missing:
-        window = {"since": iso(low), "until": iso(high)}
-        with call.audited(
-            "redeliver", by, reason=reason, source=source, hook=hook, **window
-        ) as counts:
+        about = {"source": source, "hook": hook, "since": iso(low), "until": iso(high)}
+        with call.audited("redeliver", by, reason=reason, **about) as counts:
             results = _request(call, log, found.missing)
             counts.update(result.partition(",")[0] for result in results.values())
     _show(call, source, found, results, window=(low, high))

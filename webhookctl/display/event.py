@@ -9,13 +9,7 @@ from webhook_inbox.domain.model import Attempt, EventStatus, Overview, Run, Stat
 from webhook_inbox.ledger.schema import EVENT_LIFE
 from webhookctl.display.evidence import Logs, attempt_evidence
 from webhookctl.display.history import attempts_of, history_objects
-from webhookctl.display.runs import (
-    approvals,
-    effect_object,
-    hold_object,
-    wait_object,
-    waits_of,
-)
+from webhookctl.display.runs import approvals, effect_object, hold_object, wait_object, waits_of
 from webhookctl.display.suggestions import PLAIN, Program
 from webhookctl.display.times import iso, relative
 from webhookctl.explain.effects import effects_of
@@ -28,11 +22,7 @@ WAITING: Final = frozenset({Status.FAILED, Status.DEFERRED})
 
 
 def event_object(
-    overview: Overview,
-    *,
-    now: datetime,
-    limits: Limits | None = None,
-    logs: Logs | None = None,
+    overview: Overview, *, now: datetime, limits: Limits | None = None, logs: Logs | None = None
 ) -> dict[str, Any]:
     """Returns an event as JSON data, without its body; absent values are null.
 

@@ -69,11 +69,8 @@ def action_line(entry: AuditEntry) -> str:
     """Returns an operator's action as one line, without its time."""
     reason = f": {entry.reason}" if entry.reason else ""
     forced = ", forced" if entry.forced else ""
-    return f"{entry.action}{forced} by {entry.actor}{reason}{_unfinished(entry)}"
-
-
-def _unfinished(entry: AuditEntry) -> str:
-    return " (not finished)" if entry.counts is None else ""
+    unfinished = " (not finished)" if entry.counts is None else ""
+    return f"{entry.action}{forced} by {entry.actor}{reason}{unfinished}"
 
 
 def _replayed(run: Run, replay: Mapping[str, Any]) -> AuditEntry:

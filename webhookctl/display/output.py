@@ -26,6 +26,11 @@ def counted(count: int, thing: str, things: str = "") -> str:
     return f"{count} {thing if count == 1 else things or thing + 's'}"
 
 
+def priced(dollars: float) -> str:
+    """Returns `less than 0.01 dollars`, or the amount with two digits."""
+    return "less than 0.01 dollars" if dollars < 0.01 else f"about {dollars:.2f} dollars"
+
+
 def cut(text: str, limit: int) -> str:
     """Returns a text of at most `limit` characters, the last one `…` where it was longer."""
     return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -334,10 +334,7 @@ def _dead(run: Run, program: Program) -> Steps:
 
 def _stops(run: Run, program: Program) -> Steps:
     skip = program.command("skip", *_named(run), "--reason", "TEXT", argument=run.event_id)
-    return (
-        f"Until then later events of {run.ordering_key} wait; to continue without it:",
-        skip,
-    )
+    return (f"Until then later events of {run.ordering_key} wait; to continue without it:", skip)
 
 
 def replay_command(of: Run | StoredEvent, handlers: Iterable[str], program: Program) -> Command:

@@ -28,12 +28,7 @@ from webhook_inbox.ingest.deduplication import IdempotentReceiver, Recorded
 from webhook_inbox.ingest.ignored import IgnoredTypes
 from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
 from webhook_inbox.ingest.rejected import RejectedStore
-from webhook_inbox.ingest.verification import (
-    PublishedKeys,
-    explained,
-    is_well_formed,
-    verify,
-)
+from webhook_inbox.ingest.verification import PublishedKeys, explained, is_well_formed, verify
 from webhook_inbox.ledger.schema import dedupe_key
 from webhook_inbox.queue.lanes import Lanes
 

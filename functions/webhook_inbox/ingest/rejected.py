@@ -331,12 +331,7 @@ def full_minutes(table: Table, source: str, *, now: datetime) -> Iterator[dateti
 
 
 def find(
-    table: Table,
-    source: str,
-    wanted: RejectedFilter,
-    *,
-    now: datetime,
-    newest_first: bool = False,
+    table: Table, source: str, wanted: RejectedFilter, *, now: datetime, newest_first: bool = False
 ) -> Iterator[RejectedDelivery]:
     """Yields a source's rejected deliveries that the filter selects, in order, page by page."""
     stored = table.query(partition(source), newest_first=newest_first)

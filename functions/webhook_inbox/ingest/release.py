@@ -21,16 +21,7 @@ from webhook_inbox.domain.errors import ConditionFailed, ConfigurationError, Per
 from webhook_inbox.domain.json_path import fields
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
 from webhook_inbox.domain.model import Delivery, StoredEvent
-from webhook_inbox.domain.ports import (
-    NOWHERE,
-    Blobs,
-    Change,
-    Fetcher,
-    Item,
-    Key,
-    Randomness,
-    Table,
-)
+from webhook_inbox.domain.ports import NOWHERE, Blobs, Change, Fetcher, Item, Key, Randomness, Table
 from webhook_inbox.domain.provider import Provider, Sample
 from webhook_inbox.domain.secrets import TOKEN_KEY, SecretCache
 from webhook_inbox.domain.timestamps import to_ms
@@ -39,12 +30,7 @@ from webhook_inbox.ingest.deduplication import IdempotentReceiver
 from webhook_inbox.ingest.events import substituted
 from webhook_inbox.ingest.receipt import IngestOutcome
 from webhook_inbox.ingest.rejected import BODY, HASHED, HIDDEN, RejectedDelivery, hashed
-from webhook_inbox.ingest.verification import (
-    PublishedKeys,
-    explained,
-    missing_headers,
-    verify,
-)
+from webhook_inbox.ingest.verification import PublishedKeys, explained, missing_headers, verify
 from webhook_inbox.ledger import audit, payloads
 from webhook_inbox.ledger.audit import Actor, EventName
 

@@ -12,13 +12,7 @@ from typing import Any, Final
 
 from webhook_inbox import providers
 from webhook_inbox.destinations.gate import Gate
-from webhook_inbox.domain.errors import (
-    Deferred,
-    ForeignMessage,
-    Permanent,
-    Skipped,
-    Unavailable,
-)
+from webhook_inbox.domain.errors import Deferred, ForeignMessage, Permanent, Skipped, Unavailable
 from webhook_inbox.domain.manifest import SMOKE, SPLIT, HandlerSpec, Manifest
 from webhook_inbox.domain.model import Run, Status, StoredEvent, WaitStrategy
 from webhook_inbox.domain.personal import PersonalTexts

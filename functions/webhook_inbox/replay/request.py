@@ -103,7 +103,7 @@ class ReplayRequest(BaseModel):
 
     @property
     def by_receipt(self) -> bool:
-        """Whether the search reads all events of a window of time."""
+        """True if the search reads all events of a window of time."""
         return self.event_ids is None and bool(self.statuses & BY_RECEIPT)
 
     @field_validator("received_after", "received_before")

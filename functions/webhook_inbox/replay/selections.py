@@ -80,11 +80,7 @@ class Selections:
         self._randomness = randomness
 
     def begin(self, request: ReplayRequest, now: datetime) -> RunSelection:
-        """Writes the head of an empty selection.
-
-        Raises:
-            Unavailable: the table failed.
-        """
+        """Writes the head of an empty selection; raises Unavailable if the table failed."""
         id_ = self._randomness.token()[:_ID_LENGTH]
         kept = request.model_copy(update=dict.fromkeys(_OF_ONE_PAGE))
         report = ReplayReport(dry_run=True, selection=id_)

@@ -1,4 +1,4 @@
-"""What an agent is offered, and what becomes of its calls."""
+"""The tools that the server offers to an agent, and the results of its calls."""
 
 import json
 from collections.abc import Sequence

@@ -153,7 +153,7 @@ def failed(message: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Result:
-    """What a command did; `err` is without the line that names the target."""
+    """The result of a command; `err` is without the line that names the target."""
 
     code: int
     out: str

@@ -62,10 +62,11 @@ def test_it_stops_at_a_number_of_bodies_and_says_how_to_continue(cli: Cli, inbox
 @pytest.mark.parametrize(
     ("expression", "words"),
     [
-        ("a.b ==", "incomplete, position 7"),
-        ("x ] y", "at ']', position 3"),
-        ("a == 'x", "position 6"),
-        ("nosuch(@)", "Unknown function: nosuch()"),
+        ("a.b ==", "Incomplete expression"),
+        ("x ] y", "column 2"),
+        ("a == 'x", "Unclosed ' delimiter"),
+        ("nosuch(@)", "no function nosuch()"),
+        ("length(a, b)", "Expected 1 argument"),
         ("", "cannot be empty"),
     ],
 )

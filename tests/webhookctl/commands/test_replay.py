@@ -373,7 +373,7 @@ def test_an_interrupted_replay_prints_the_command_that_resumes(cli: Cli, dead: I
 
 
 def test_a_search_that_does_not_end_does_not_hold_the_replay_up(cli: Cli, dead: Inbox) -> None:
-    """What is found so far is sent; then the search continues."""
+    """The command sends the runs found so far, then continues the search."""
     invoke, slow = cli.replay.invoke, []
 
     def slowly(**parts: Any) -> Any:

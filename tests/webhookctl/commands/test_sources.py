@@ -225,7 +225,7 @@ def test_stripe_sends_again_what_is_missing_and_what_comes_is_signed(cli: Cli, p
         "redelivery": "asked",
     }
     event = stored(pay.inbox, "stripe", "evt_1")
-    # What the endpoint is sent, not what the list shows.
+    # The request that the endpoint receives, not the entry of the list.
     assert b"api_version" in event.body
     assert event.signature_hash
     assert missing(cli, pay) == []
