@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from webhook_inbox_cdk.saved_queries import QUERIES
 
+from tests.infra.alarm_states import sources
 from tests.infra.conftest import Synthesize
 from tests.infra.template import Template, named
 from webhook_inbox.domain import metrics
@@ -74,6 +75,16 @@ def test_every_widget_shows_a_metric_that_the_code_writes(
             assert name in metrics.OF_AWS[namespace]
             for value in dimensions.values():
                 assert value[2:-1].partition(".")[0] in dev.ids
+
+
+def test_each_listed_metric_of_aws_is_on_the_dashboard_or_in_an_alarm(
+    dev: Template, widgets: list[dict[str, Any]]
+) -> None:
+    alarms = dev.all("AWS::CloudWatch::Alarm").values()
+    watched = {(each.namespace, each.name) for one in alarms for each in sources(one)}
+    used = watched | {(namespace, name) for namespace, name, _ in shown(widgets)}
+    listed = {(space, name) for space, names in metrics.OF_AWS.items() for name in names}
+    assert {each for each in used if each[0].startswith("AWS/")} == listed
 
 
 def test_every_metric_for_the_dashboard_has_a_widget(widgets: list[dict[str, Any]]) -> None:
