@@ -175,7 +175,8 @@ def _held(run: Run, effects: Sequence[Effect], program: Program) -> Steps:
     if subject is not None and subject.unrecorded:
         return (words, "To record its result:", happened, "To deny:", deny)
     if subject is not None and subject.standing is Standing.IN_DOUBT:
-        ask = f"Ask the destination, once its slow calls have ended, whether {subject.name} happened."
+        name = subject.name
+        ask = f"Ask the destination, once its slow calls have ended, whether {name} happened."
         again = "If not, do it again with the same key (twice where the destination ignores keys):"
         told = "If it happened, record its result, as in a run that is done:"
         return (words, ask, told, happened, again, approve, "To deny:", deny)
