@@ -206,6 +206,7 @@ def _target(world: World, selection: Selection) -> Target:
     doubles: dict[str, Any] = {
         "lambda": Lambda(world),
         "table": world.table,
+        "blobs": world.blobs,
         "lanes": world.lanes,
     }
     return MemoryTarget(
