@@ -1,7 +1,10 @@
 """`runbook`: prints a section of the page, with commands that can be pasted."""
 
+import tomllib
+
 import pytest
 
+from tests.docs.pages import ROOT
 from tests.docs.runbook import sections as on_the_page
 from tests.webhookctl.commands.stage import Cli
 from webhookctl import runbook
@@ -18,6 +21,13 @@ def test_every_section_of_the_page_is_printed_with_its_commands(cli: Cli) -> Non
         if name != "runbook":
             lines = cli("runbook", name).out.splitlines()
             assert [line for line in PAGE[name].commands if line not in lines] == []
+
+
+def test_the_wheel_contains_the_page_beside_the_command() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    included = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    assert included["docs/runbook.md"] == "webhookctl/runbook.md"
+    assert runbook._file() == ROOT / "docs" / "runbook.md"
 
 
 def test_without_a_section_it_prints_the_start_and_the_names(cli: Cli) -> None:
