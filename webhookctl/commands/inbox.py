@@ -101,7 +101,9 @@ def list_events(
         # One at a time, so that any limit needs little memory.
         count = 0
         for count, overview in enumerate(found, start=1):  # noqa: B007 - the last number
-            call.output.json(event_object(overview, now=now, logs=_logs(call.target)))
+            call.output.json(
+                event_object(overview, now=now, logs=_logs(call.target), program=call.program)
+            )
         if not count:
             require_known(call.target, source=source, handler=handler)
         return
@@ -163,7 +165,9 @@ def inspect_event(
     limits = {name: spec.max_attempts for name, spec in handlers.items()}
     shown = body_object(overview.event.body) if body else {}
     if call.as_json:
-        told = event_object(overview, now=now, limits=limits, logs=_logs(target))
+        told = event_object(
+            overview, now=now, limits=limits, logs=_logs(target), program=call.program
+        )
         call.output.json({**told, **shown})
         return
     steps = advice(overview, now=now, limits=limits, program=call.program)

@@ -22,7 +22,12 @@ WAITING: Final = frozenset({Status.FAILED, Status.DEFERRED})
 
 
 def event_object(
-    overview: Overview, *, now: datetime, limits: Limits | None = None, logs: Logs | None = None
+    overview: Overview,
+    *,
+    now: datetime,
+    limits: Limits | None = None,
+    logs: Logs | None = None,
+    program: Program = PLAIN,
 ) -> dict[str, Any]:
     """Returns an event as JSON data, without its body; absent values are null.
 
@@ -41,7 +46,7 @@ def event_object(
         **({"erased_at": iso(event.erased_at)} if event.erased_at else {}),
         "status": str(overview.status),
         "fingerprint": event.fingerprint,
-        "next_action": " ".join(advice(overview, now=now, limits=limits)),
+        "next_action": " ".join(advice(overview, now=now, limits=limits, program=program)),
         "runs": [_run_object(overview, name, now, logs) for name in names_of(overview)],
         "history": history_objects(overview),
     }
