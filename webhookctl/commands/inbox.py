@@ -9,6 +9,7 @@ import typer
 
 from webhook_inbox.domain.manifest import matches
 from webhook_inbox.domain.model import EventStatus, Overview, Run, StoredEvent
+from webhook_inbox.domain.ports import Item
 from webhook_inbox.domain.quotas import token
 from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.ingest.ignored import find_ignored
@@ -323,6 +324,18 @@ def _conflicts(target: Target, source: str, event_id: str) -> list[str]:
     rows = target.table.query(conflict_key(source, event_id, "").pk)
     return [
         f"{source}: a delivery with this id and different content was rejected as a conflict"
-        f" (fingerprint {row['fingerprint']}, stored {row['stored_fingerprint']})"
+        f" (fingerprint {row['fingerprint']}, stored {row['stored_fingerprint']});"
+        f" {_kept(target, row)}"
         for row in rows
     ]
+
+
+def _kept(target: Target, row: Item) -> str:
+    """Returns where the content of a conflicting delivery is; no command shows it."""
+    if "erased_at" in row:
+        return "its content was erased"
+    large = f", its body in the bucket {target.bucket_name}" if "body_ref" in row else ""
+    return (
+        f"its content is kept for 35 days in the table {target.table_name}, pk {row['pk']}, sk"
+        f" {row['sk']}{large}"
+    )

@@ -523,6 +523,7 @@ def test_refused_deliveries_of_the_id_are_told(cli: Cli, inbox: Inbox) -> None:
     inbox.deliver(body=b'{"other": true}')
     shown = cli("inbox", "inspect", "evt-1").out
     assert "acme: a delivery with this id and different content was rejected as a conflict" in shown
+    assert "kept for 35 days in the table ledger, pk conflict#acme#evt-1, sk " in shown
 
 
 def test_an_id_known_only_from_a_refusal_says_so(cli: Cli, inbox: Inbox) -> None:
