@@ -155,7 +155,10 @@ def _list(call: Invocation, found: list[ApprovalRequest]) -> None:
     inspect = call.program.command("inbox inspect", argument="EVENT_ID")
     options = ("--hold", "ID", "--reason", "TEXT")
     approve = call.program.command("hold approve", *options, argument="EVENT_ID")
-    call.output.note(f"Inspect with `{inspect}`; decide with `{approve}`, or deny.")
+    call.output.note(
+        f"Inspect with `{inspect}`; decide with `{approve}`, or deny. For an effect that happened,"
+        " add --happened --result JSON."
+    )
 
 
 def _object(hold: ApprovalRequest) -> dict[str, Any]:
