@@ -16,6 +16,7 @@ os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
 # them begins every 700 objects, a fifth of all CPU time.
 gc.set_threshold(50_000, 20, 100)
 
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
     """Keeps thousands of collected tests out of the garbage collector's way: they all stay."""
