@@ -210,7 +210,8 @@ def _target(world: World, selection: Selection) -> Target:
         "lanes": world.lanes,
     }
     return MemoryTarget(
-        name="the local inbox",
+        name="local",
+        api_url="http://127.0.0.1:8787",
         local=selection.local,
         stage="local",
         table_name="ledger",

@@ -13,7 +13,6 @@ from webhook_inbox.domain.metrics import Metric
 SERIES_LIMIT: Final = 10
 MINUTE: Final = 60
 HOUR: Final = 3_600
-RUNBOOK: Final = "docs/runbook.md"
 
 
 class Severity(StrEnum):
@@ -55,8 +54,8 @@ class AlarmDeclaration:
         periods: the periods that are evaluated.
         datapoints: how many of them must breach the threshold, 0 for all.
         missing: the treatment of a period without a value.
-        text: the condition and its effect; a command in it begins with `webhookctl`.
-        first: the first command, without `webhookctl`.
+        text: the condition, its effect and its cause, without commands: they are in the runbook.
+        first: the first command, without `webhookctl`; it changes nothing.
         consequence: it notifies through the composite alarm, and not during an outage.
     """
 
@@ -96,15 +95,17 @@ class AlarmDeclaration:
 
     def description(self, stack: str) -> str:
         """Returns the text of its notifications, with commands for a stack."""
-        return describe(self.text, first=self.first, severity=self.severity, id=self.id).replace(
-            "`webhookctl ", f"`webhookctl --stack {stack} "
+        return describe(
+            self.text, first=self.first, severity=self.severity, page=self.anchor, stack=stack
         )
 
 
-def describe(text: str, *, first: str, severity: Severity, id: str) -> str:  # noqa: A002 - its name
+def describe(text: str, *, first: str, severity: Severity, page: str, stack: str) -> str:
     """Returns an alarm's text: the condition, the first command, severity and runbook page."""
+    program = f"webhookctl --stack {stack}"
     return (
-        f"{text} First: `webhookctl {first}`. Severity: {severity}. Runbook: {RUNBOOK}#{anchor(id)}"
+        f"{text} First: `{program} {first}`. Severity: {severity}."
+        f" Runbook: `{program} runbook {page}`"
     )
 
 

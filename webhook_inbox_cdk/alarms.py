@@ -12,6 +12,7 @@ from webhook_inbox_cdk.alarm_declaration import (
     MissingData,
     Series,
     Severity,
+    anchor,
     describe,
 )
 from webhook_inbox_cdk.intake_alarms import intake_alarms
@@ -82,9 +83,10 @@ class Alarms(Construct):
             "One or more of the alarms that an outage causes are on, and no outage is:"
             f" {', '.join(ROOTS)} are off. The list shows which. This alarm notifies once; another"
             " one that follows changes only the list.",
-            first=f"--stack {Stack.of(self).stack_name} alarms list",
+            first="alarms list",
             severity=Severity.NOTIFY,
-            id=CONSEQUENCES,
+            page=anchor(CONSEQUENCES),
+            stack=Stack.of(self).stack_name,
         )
         composite = cloudwatch.CfnCompositeAlarm(
             self,

@@ -47,6 +47,7 @@ DECIDED: Final = ("event#*", "effect#*", AUDIT_ROWS)
 DELETED: Final = ("smoke", "event#smoke#*", "conflict#smoke#*", "ordering_key#*", "selection#*")
 
 NO_ARN: Final = "CloudWatch's metrics and lists of alarms, and queries of logs, have no ARN."
+NO_NAMES: Final = "Lambda identifies an event source mapping by a random id, which has no name."
 OWN_NAMES: Final = "CloudFormation begins the names of the stack's resources with the stack's name."
 
 
@@ -82,6 +83,7 @@ class Policies(Construct):
             _allow(
                 "cloudformation:DescribeStacks",
                 "cloudformation:GetTemplateSummary",
+                "cloudformation:ListStackResources",
                 on=[Aws.STACK_ID],
             ),
             _allow("dynamodb:BatchGetItem", "dynamodb:GetItem", on=[found.table]),
@@ -91,7 +93,19 @@ class Policies(Construct):
             _allow("s3:ListBucket", on=[bodies.bucket.bucket_arn]),
             _allow("sqs:GetQueueAttributes", on=[*found.work_queues, *found.dead_letter_queues]),
             _allow("logs:FilterLogEvents", "logs:StartQuery", on=logs),
-            _allow("sns:ListSubscriptionsByTopic", on=[self._own("sns")]),
+            # One statement, since a policy has 6,144 characters; each action is of one resource.
+            _allow(
+                "events:DescribeRule",
+                "lambda:GetEventSourceMapping",
+                "lambda:GetFunctionConfiguration",
+                "sns:ListSubscriptionsByTopic",
+                on=[
+                    self._own("events", "rule", between="/"),
+                    self._mappings(),
+                    self._own("lambda", "function"),
+                    self._own("sns"),
+                ],
+            ),
             _allow(
                 "cloudwatch:DescribeAlarms",
                 "cloudwatch:GetMetricData",
@@ -168,14 +182,17 @@ class Policies(Construct):
         when = {**_any_key(AUDIT_ROWS), **changed}
         return _deny("dynamodb:UpdateItem", on=[self._resources.table], when=when)
 
-    def _own(self, service: str, kind: str = "") -> str:
+    def _own(self, service: str, kind: str = "", *, between: str = ":") -> str:
         """Returns the ARN pattern of a service's resources of this stack."""
         own = f"{Stack.of(self).stack_name}-*"
-        form = ArnFormat.COLON_RESOURCE_NAME if kind else ArnFormat.NO_RESOURCE_NAME
-        name = {"resource_name": own} if kind else {}
-        return Stack.of(self).format_arn(
-            service=service, resource=kind or own, arn_format=form, **name
-        )
+        return self._arn(service, f"{kind}{between}{own}" if kind else own)
+
+    def _mappings(self) -> str:
+        return self._arn("lambda", "event-source-mapping:*")
+
+    def _arn(self, service: str, resource: str) -> str:
+        form = ArnFormat.NO_RESOURCE_NAME
+        return Stack.of(self).format_arn(service=service, resource=resource, arn_format=form)
 
     def _policy(
         self, name: str, description: str, statements: Sequence[iam.PolicyStatement]
@@ -186,6 +203,9 @@ class Policies(Construct):
             self._resources.bodies.rejected_objects: HASHED,
             self._own("sns"): OWN_NAMES,
             self._own("cloudwatch", "alarm"): OWN_NAMES,
+            self._own("lambda", "function"): OWN_NAMES,
+            self._own("events", "rule", between="/"): OWN_NAMES,
+            self._mappings(): NO_NAMES,
             EVERYTHING: NO_ARN,
         }
         granted = {arn for each in statements for arn in each.resources}

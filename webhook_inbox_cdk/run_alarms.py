@@ -45,8 +45,8 @@ def _first_dead(watched: Watched, spec: HandlerSpec) -> AlarmDeclaration:
         # Until an hour has passed without another one: one notification for a series of them.
         periods=12,
         datapoints=1,
-        text=f"A run of {spec.name} is dead.{effect} After fixing the cause, replay:"
-        f" `webhookctl replay --handler {spec.name} --yes`.",
+        text=f"A run of {spec.name} is dead: its attempts are used up, or retrying cannot"
+        f" help.{effect}",
         first=f"inbox errors --handler {spec.name}",
     )
 
@@ -59,25 +59,21 @@ def _deaths(watched: Watched) -> Iterator[AlarmDeclaration]:
         period=10 * MINUTE,
         threshold=BURST,
         text=f"{BURST} runs died within 10 minutes: a deployment, a destination or a payload that"
-        " handlers cannot process. Stop further deaths:"
-        " `webhookctl handlers pause NAME --reason TEXT`. After the fix, resume and"
-        " `webhookctl replay --status dead_letter --yes`.",
+        " handlers cannot process. Pause the handler that the first command names.",
         first="inbox errors",
     )
     yield AlarmDeclaration(
         id="DeadAgain",
         series=(watched.own(metrics.DEAD_AGAIN),),
-        text="A run died for the third time: replaying it did not help. Inspect its attempts, fix"
-        " the handler or the payload's cause, or close the run:"
-        " `webhookctl skip EVENT_ID --reason TEXT`.",
+        text="A run died for the third time: replaying it did not help. Fix its cause, or close the"
+        " run.",
         first="inbox list --status dead_letter",
     )
     yield AlarmDeclaration(
         id="EffectsInDoubt",
         series=(watched.own(metrics.EFFECTS_IN_DOUBT),),
-        text="A run is held: a side effect started, and its result is unknown. Ask the"
-        " destination whether it was made, then `webhookctl hold approve EVENT_ID --reason TEXT`,"
-        " or deny.",
+        text="An effect is in doubt: it started, its result is unknown, and its run is held. Ask"
+        " the destination whether it happened before you decide.",
         first="hold list",
     )
 
@@ -89,8 +85,7 @@ def _dead_letter_queues(watched: Watched) -> Iterator[AlarmDeclaration]:
         series=depths,
         combine="MAX",
         threshold=DEEP + 1,
-        text=f"A DLQ has over {DEEP:,} messages. Replay or close their runs:"
-        " `webhookctl replay --status dead_letter --yes`.",
+        text=f"A DLQ has over {DEEP:,} messages: many dead runs are not replayed.",
         first="dlq list",
     )
     yield AlarmDeclaration(
@@ -101,8 +96,7 @@ def _dead_letter_queues(watched: Watched) -> Iterator[AlarmDeclaration]:
         expression="DIFF(all)",
         periods=3,
         text="More messages reached the DLQs than left them, in each of three periods of 5"
-        " minutes: the cause persists, or a replay dies again. Stop it:"
-        " `webhookctl handlers pause NAME --reason TEXT`.",
+        " minutes: the cause persists, or a replay dies again.",
         first="inbox errors",
     )
     yield AlarmDeclaration(
@@ -114,8 +108,7 @@ def _dead_letter_queues(watched: Watched) -> Iterator[AlarmDeclaration]:
         periods=2,
         datapoints=1,
         text=f"A message of a DLQ was sent {OLD_DAYS} days ago; SQS deletes it after"
-        f" {DEAD_RETENTION}. The ledger lists its run until the event expires. Replay or close"
-        " it: `webhookctl replay --status dead_letter --yes`.",
+        f" {DEAD_RETENTION}. The ledger lists its run until the event expires.",
         first="dlq list",
     )
 
@@ -128,8 +121,7 @@ def _queues(watched: Watched) -> Iterator[AlarmDeclaration]:
         threshold=HOUR,
         periods=3,
         text="A run is an hour overdue for 15 minutes: messages are lost, or workers and the"
-        " reconciler cannot keep up. Look for throttles, a backlog, and errors in the logs of the"
-        " processors and the reconciler.",
+        " reconciler cannot keep up.",
         first="doctor",
     )
     yield AlarmDeclaration(
@@ -155,8 +147,7 @@ def _queues(watched: Watched) -> Iterator[AlarmDeclaration]:
         threshold=FIFO_REACH // 2,
         text=f"A serial lane has {FIFO_REACH // 2:,} messages. SQS finds other ordering keys"
         f" only among the first {FIFO_REACH:,}; beyond them only the first keys continue."
-        " Make the slow handler faster, or pause it, which moves its runs to the ledger:"
-        " `webhookctl handlers pause NAME --reason TEXT`.",
+        " Its handler is slow.",
         first="inbox list --status pending",
     )
 
@@ -171,8 +162,8 @@ def _processors(watched: Watched) -> Iterator[AlarmDeclaration]:
         period=15 * MINUTE,
         threshold=3,
         text="A processor crashed three times in 15 minutes: it cannot start, or handlers time"
-        " out. Read its log. After a bad deployment, deploy the version before.",
-        first="inbox list --status failed",
+        " out. Its log has the error.",
+        first="doctor",
     )
     yield AlarmDeclaration(
         id="FunctionThrottles",
@@ -195,9 +186,8 @@ def _destinations(watched: Watched) -> Iterator[AlarmDeclaration]:
         severity=Severity.PAGE,
         series=(watched.own(metrics.DESTINATION_REFUSALS),),
         text="A destination rejects its credentials (401, 403) or its host name does not resolve;"
-        " retrying will not help, and each run that calls it dies. Correct the secret"
-        " (`webhookctl secrets set NAME`) or base_url, then"
-        " `webhookctl replay --status dead_letter --yes`.",
+        " retrying will not help, and each run that calls it dies. Its secret or base_url is"
+        " wrong.",
         first="inbox errors",
     )
     # Breakers and limiters fail open: runs continue, but destinations are unprotected.
@@ -207,8 +197,7 @@ def _destinations(watched: Watched) -> Iterator[AlarmDeclaration]:
         threshold=10,
         periods=3,
         text="Circuit breakers and rate limits cannot be read; requests to destinations are not"
-        " limited. Check the processors' logs for DynamoDB errors. Pause handlers whose"
-        " destinations need protection: `webhookctl handlers pause NAME --reason TEXT`.",
+        " limited. DynamoDB fails or throttles.",
         first="destinations list",
         consequence=True,
     )
@@ -230,7 +219,7 @@ def _table_throttles(watched: Watched) -> AlarmDeclaration:
         periods=3,
         text="DynamoDB throttled writes of the ledger or an index for 15 minutes; deliveries and"
         " runs slow down and are repeated. On-demand capacity doubles within 30 minutes; a hot"
-        " key does not. See the table's contributor insights.",
+        " key does not.",
         first="alarms list",
         consequence=True,
     )

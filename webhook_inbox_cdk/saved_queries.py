@@ -16,6 +16,13 @@ QUERIES: Final[Mapping[str, str]] = {
         f'| filter event_id = "{EVENT_ID}"\n'
         "| sort @timestamp asc"
     ),
+    "Errors": (
+        "fields @timestamp, service, message, source, event_id, reason, detail, error_class,"
+        " errorMessage, record.status\n"
+        '| filter level = "ERROR" or record.status in ["error", "timeout"]\n'
+        "| sort @timestamp desc\n"
+        "| limit 100"
+    ),
     "Errors by handler and line": (
         "filter ispresent(error_class)\n"
         "| stats count(*) as errors, latest(@timestamp) as latest_error"

@@ -429,7 +429,7 @@ def admits_alarms(told: Template, topic: str) -> None:
 
 TEXT = re.compile(
     r".+ First: `webhookctl --stack Inbox [^`]+`\. Severity: (notify|page)\."
-    r" Runbook: docs/runbook\.md#([a-z-]+)"
+    r" Runbook: `webhookctl --stack Inbox runbook ([a-z-]+)`"
 )
 
 
@@ -494,7 +494,18 @@ def test_two_secrets_in_one_enrolment_alarm_where_the_provider_delivers_it(
     contested = alarm(template, "ContestedEnrolments")
     [source] = sources(contested)
     assert (source.name, source.dimensions) == ("Rejected", {"reason": "contested-enrolment"})
-    assert "secrets enrol asana`" in contested["AlarmDescription"]
+
+
+def test_a_text_names_the_sources_whose_provider_never_repeats(
+    dev: Template, tmp_path: Path, synthesize: Synthesize
+) -> None:
+    names = ("ApiErrors", "IngestFaults", "Throttled")
+    texts = [alarm(dev, name)["AlarmDescription"] for name in names]
+    assert all("again for a limited time, except for github." in text for text in texts)
+    inbox = INBOX.replace('"github"', '"shopify"')
+    shopify = synthesize(functions=write_functions(tmp_path, inbox=inbox))
+    texts = [alarm(shopify, name)["AlarmDescription"] for name in names]
+    assert all("again for a limited time. First" in text for text in texts)
 
 
 def test_more_lanes_than_an_expression_takes_have_a_second_alarm(

@@ -66,7 +66,6 @@ def test_the_page_has_every_alarm_with_its_severity_and_first_command() -> None:
         )
         for each in declared("serial", sources=(GUARDED, OFFERING))
     }
-    expected["ContestedEnrolments"] = ("notify", "secrets enrol SOURCE")
     assert rows == {**expected, CONSEQUENCES: ("notify", "alarms list")}
 
 

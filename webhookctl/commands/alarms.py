@@ -48,7 +48,7 @@ def list_alarms(call: Invocation) -> None:
         return
     call.output.table(COLUMNS, [_row(each, reached) for each in alarms])
     for each in (each for each in alarms if each.state == IN_ALARM):
-        call.output.note(f"{each.title}: first `{each.first}`; see {each.page}")
+        call.output.note(f"{each.title}: first `{each.first}`; then `{each.page}`")
     _warn(call, reached)
 
 

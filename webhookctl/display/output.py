@@ -77,6 +77,11 @@ class Output:
         """
         self._told(sys.stdout, text, indent, hanging)
 
+    def command(self, command: Command) -> None:
+        """Prints a command, which can be pasted; on a terminal it is folded by backslashes."""
+        for line in folded(command, _width(sys.stdout)):
+            _write(sys.stdout, printable(line))
+
     def labelled(self, label: str, parts: Iterable[str | Command]) -> None:
         """Prints a label and the paragraphs and commands beside it; nothing without any."""
         indent, width = f"{label:<{LABEL}}", _width(sys.stdout)

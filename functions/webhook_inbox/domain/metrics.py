@@ -169,15 +169,25 @@ CATALOGUE: Final[Mapping[str, Metric]] = {
     value.name: value for value in tuple(globals().values()) if isinstance(value, Metric)
 }
 
+
+def namespace(stack: str) -> str:
+    """Returns the namespace of the metrics of a stack."""
+    return f"WebhookInbox/{stack}"
+
+
 # Metrics that AWS writes at no cost, by namespace.
 OF_AWS: Final[Mapping[str, tuple[str, ...]]] = {
     "AWS/ApiGateway": ("Count", "4xx", "5xx", "Latency"),
-    "AWS/Lambda": ("Errors", "Throttles", "Duration", "Invocations", "ConcurrentExecutions"),
+    "AWS/Lambda": ("Errors", "Throttles", "Duration", "Invocations"),
     "AWS/SQS": (
         "ApproximateAgeOfOldestMessage",
         "ApproximateNumberOfMessagesVisible",
         "NumberOfMessagesSent",
     ),
-    "AWS/DynamoDB": ("ConsumedReadCapacityUnits", "ConsumedWriteCapacityUnits"),
+    "AWS/DynamoDB": (
+        "ConsumedReadCapacityUnits",
+        "ConsumedWriteCapacityUnits",
+        "WriteThrottleEvents",
+    ),
     "AWS/Logs": ("IncomingBytes",),
 }

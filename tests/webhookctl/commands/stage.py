@@ -231,6 +231,7 @@ class Cli:
             dlq_urls=dict.fromkeys(self.inbox.queues, DEAD_URL),
             processors={"default": "processor"},
             reconciler="reconciler",
+            log_groups={"reconciler": "the-reconciler-logs", "ingest": "the-ingest-logs"},
             read_manifest=self._read_manifest,
             stack_id=STACK_ID,
         )

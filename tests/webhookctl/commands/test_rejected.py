@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from tests.docs.runbook import sections, words_of
 from tests.unit.support.world import SECRET
-from tests.webhookctl.commands.stage import MANIFEST, PREFIX, Cli, Inbox, client, documents
+from tests.webhookctl.commands.stage import MANIFEST, PREFIX, Cli, Inbox, Result, client, documents
 from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.domain.manifest import SourceSpec
 from webhook_inbox.domain.model import Delivery
@@ -346,6 +347,31 @@ def test_what_the_provider_sent_again_meanwhile_is_a_duplicate(cli: Cli, inbox: 
     inbox.work()
     assert cli("rejected", "release", "--yes", "--json").data["result"] == "duplicate"
     assert inbox.messages() == []
+
+
+def test_the_runbook_accepts_what_a_second_sender_signed_with_the_old_value(
+    cli: Cli, inbox: Inbox
+) -> None:
+    set_secret("acme", RIGHT)
+    cli("secrets", "rotate", "acme", "--overlap", "1h", stdin=SECRET)
+    inbox.clock.advance(hours=2)
+    reject(inbox)
+    given = iter(sections()["two-senders-on-one-secret"].commands)
+
+    def give(stdin: str = "") -> Result:
+        return cli(*words_of(next(given), SOURCE="acme"), stdin=stdin)
+
+    assert "PREVIOUS_UNTIL" in give().out
+    assert "invalid-signature" in give().out
+    assert give(RIGHT).code == 0
+    assert "1 valid" in give().out
+    assert "1 accepted" in give().out
+    assert give(SECRET).code == 0
+    assert give().code == 0
+    assert "one value" in give().out
+    give()
+    assert list(given) == []
+    assert documents().read(SOURCES)["acme"] == (SECRET,)
 
 
 @pytest.mark.parametrize("fault", list(Fault))
