@@ -205,7 +205,8 @@ def _terminal(width: int) -> Iterator[Terminal]:
 def _target(world: World, selection: Selection) -> Target:
     doubles: dict[str, Any] = {
         "lambda": Lambda(world),
-        "memory": world.table,
+        "table": world.table,
+        "blobs": world.blobs,
         "lanes": world.lanes,
     }
     return MemoryTarget(

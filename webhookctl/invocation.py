@@ -19,7 +19,7 @@ from webhook_inbox.adapters.system import SystemClock, SystemRandomness
 from webhook_inbox.domain.model import Overview, Run
 from webhook_inbox.domain.ports import Clock
 from webhook_inbox.ledger import audit
-from webhook_inbox.ledger.audit import Actor, Proof
+from webhook_inbox.ledger.audit import Actor, AuditedAction, Proof
 from webhook_inbox.ledger.schema import dedupe_key
 from webhookctl.checkout import require_known
 from webhookctl.display.output import Output
@@ -128,7 +128,7 @@ class Invocation:
 
     @contextmanager
     def audited(
-        self, action: str, by: str | None, *, reason: str = "", **request: str | None
+        self, action: AuditedAction, by: str | None, *, reason: str = "", **request: str | None
     ) -> Iterator[Counter[str]]:
         """Writes an audit row, yields the counts of the action's outcomes, and then adds them.
 

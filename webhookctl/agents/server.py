@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from subprocess import DEVNULL, PIPE
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from mcp.server.stdio import stdio_server
 
 from webhookctl.agents.tools import TOOLS, AgentTool
 from webhookctl.display.output import cut
+from webhookctl.display.suggestions import NAME as CONSOLE_SCRIPT
 from webhookctl.display.suggestions import Program
 from webhookctl.display.untrusted import printable
 
@@ -48,12 +50,18 @@ async def run_command(words: Sequence[str]) -> Ended:
     Raises:
         TimeoutError: it did not end in time, and was stopped.
     """
-    command = [sys.executable, "-m", "webhookctl", *words]
+    command = [sys.executable, *_started(), *words]
     with anyio.fail_after(TIMEOUT):
         done = await anyio.run_process(
             command, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, check=False
         )
     return Ended(done.returncode, done.stdout.decode(), done.stderr.decode(errors="replace"))
+
+
+def _started() -> tuple[str, ...]:
+    """Returns how this program was started, so that results name it as this process does."""
+    script = Path(sys.argv[0])
+    return (str(script),) if script.name == CONSOLE_SCRIPT else ("-m", CONSOLE_SCRIPT)
 
 
 @dataclass(frozen=True, slots=True)

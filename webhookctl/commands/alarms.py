@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from webhook_inbox.ledger.audit import AuditedAction
 from webhookctl.alarm_states import (
     IN_ALARM,
     OK,
@@ -100,7 +101,7 @@ def _one_of_each_topic(alarms: Sequence[DeployedAlarm]) -> list[DeployedAlarm]:
 def _notify(call: Invocation, alarms: Sequence[DeployedAlarm], by: str | None) -> None:
     client, names = call.target.client("cloudwatch"), {each.severity: each.name for each in alarms}
     reason = f"A test by {call.actor(by)} with webhookctl alarms test; nothing is wrong."
-    with call.audited("test alarms", by, **names) as counts:
+    with call.audited(AuditedAction.TEST_ALARMS, by, **names) as counts:
         for each in alarms:
             for state in (IN_ALARM, OK):
                 client.set_alarm_state(AlarmName=each.name, StateValue=state, StateReason=reason)

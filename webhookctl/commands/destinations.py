@@ -21,7 +21,7 @@ from webhookctl.command_tree import CommandTree
 from webhookctl.display.output import counted
 from webhookctl.display.table import Column, Fit
 from webhookctl.display.times import iso, relative, span
-from webhookctl.errors import CommandError
+from webhookctl.errors import CommandError, WrongCall
 from webhookctl.invocation import By, Invocation, Why, takes_options
 from webhookctl.waiting import WaitingRuns, waiting_runs
 
@@ -110,10 +110,10 @@ def close_destination(call: Invocation, *, name: Name, reason: Why = "", by: By 
 
 
 def _wish(call: Invocation, name: str, reason: str, by: str | None) -> CircuitRequest:
-    """Returns the request; raises CommandError for an unknown destination."""
+    """Returns the request; raises WrongCall for an unknown destination."""
     specs = call.target.manifest.destinations
     if name not in specs:
-        raise CommandError(unknown("destination", name, specs))
+        raise WrongCall(unknown("destination", name, specs))
     return CircuitRequest(name, call.actor(by), reason, call.clock.now())
 
 

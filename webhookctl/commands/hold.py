@@ -25,6 +25,7 @@ from webhook_inbox.handlers.approvals import (
 )
 from webhook_inbox.handlers.effects.journal import Unstorable
 from webhook_inbox.handlers.effects.manual_commit import NoDoubt
+from webhook_inbox.ledger.audit import AuditedAction
 from webhookctl.checkout import known_manifest, require_known
 from webhookctl.command_tree import CommandTree
 from webhookctl.display.output import counted
@@ -154,7 +155,10 @@ def _list(call: Invocation, found: list[ApprovalRequest]) -> None:
     inspect = call.program.command("inbox inspect", argument="EVENT_ID")
     options = ("--hold", "ID", "--reason", "TEXT")
     approve = call.program.command("hold approve", *options, argument="EVENT_ID")
-    call.output.note(f"Inspect with `{inspect}`; decide with `{approve}`, or deny.")
+    call.output.note(
+        f"Inspect with `{inspect}`; decide with `{approve}`, or deny. For an effect that happened,"
+        " add --happened --result JSON."
+    )
 
 
 def _object(hold: ApprovalRequest) -> dict[str, Any]:
@@ -202,7 +206,7 @@ def approve(  # noqa: PLR0913 - one parameter per option
         if happened:
             raise typer.BadParameter("--happened needs EVENT_ID")
         one = partial(_deciding(call).approve, by=call.actor(by), reason=reason)
-        bulk = partial(call.audited, "approve", by, reason=reason)
+        bulk = partial(call.audited, AuditedAction.APPROVE, by, reason=reason)
         _decide(call, _selected(wanted, hold), limit, one, bulk, yes=yes)
         return
     _require_no_filter(wanted, yes=yes)
@@ -240,7 +244,7 @@ def deny(
     wanted = filters.wanted(call)
     if event_id is None:
         one = partial(_deciding(call).deny, by=call.actor(by), reason=reason)
-        bulk = partial(call.audited, "deny", by, reason=reason)
+        bulk = partial(call.audited, AuditedAction.DENY, by, reason=reason)
         _decide(call, _selected(wanted, hold), limit, one, bulk, yes=yes)
         return
     _require_no_filter(wanted, yes=yes)

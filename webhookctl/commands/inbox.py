@@ -9,6 +9,7 @@ import typer
 
 from webhook_inbox.domain.manifest import matches
 from webhook_inbox.domain.model import EventStatus, Overview, Run, StoredEvent
+from webhook_inbox.domain.ports import Item
 from webhook_inbox.domain.quotas import token
 from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.ingest.ignored import find_ignored
@@ -101,7 +102,9 @@ def list_events(
         # One at a time, so that any limit needs little memory.
         count = 0
         for count, overview in enumerate(found, start=1):  # noqa: B007 - the last number
-            call.output.json(event_object(overview, now=now, logs=_logs(call.target)))
+            call.output.json(
+                event_object(overview, now=now, logs=_logs(call.target), program=call.program)
+            )
         if not count:
             require_known(call.target, source=source, handler=handler)
         return
@@ -163,7 +166,9 @@ def inspect_event(
     limits = {name: spec.max_attempts for name, spec in handlers.items()}
     shown = body_object(overview.event.body) if body else {}
     if call.as_json:
-        told = event_object(overview, now=now, limits=limits, logs=_logs(target))
+        told = event_object(
+            overview, now=now, limits=limits, logs=_logs(target), program=call.program
+        )
         call.output.json({**told, **shown})
         return
     steps = advice(overview, now=now, limits=limits, program=call.program)
@@ -319,6 +324,18 @@ def _conflicts(target: Target, source: str, event_id: str) -> list[str]:
     rows = target.table.query(conflict_key(source, event_id, "").pk)
     return [
         f"{source}: a delivery with this id and different content was rejected as a conflict"
-        f" (fingerprint {row['fingerprint']}, stored {row['stored_fingerprint']})"
+        f" (fingerprint {row['fingerprint']}, stored {row['stored_fingerprint']});"
+        f" {_kept(target, row)}"
         for row in rows
     ]
+
+
+def _kept(target: Target, row: Item) -> str:
+    """Returns where the content of a conflicting delivery is; no command shows it."""
+    if "erased_at" in row:
+        return "its content was erased"
+    large = f", its body in the bucket {target.bucket_name}" if "body_ref" in row else ""
+    return (
+        f"its content is kept for 35 days in the table {target.table_name}, pk {row['pk']}, sk"
+        f" {row['sk']}{large}"
+    )

@@ -79,22 +79,21 @@ def listen(
     masks = Masks(call, show=show_personal, command="listen", source=source)
     copies = Copies(call, Ledger(table=table, blobs=target.blobs), forwarder, masks)
     copies.restore(place.get("waiting"))
-    wanted = Wanted(source, type_)
+    wanted, ready = Wanted(source, type_), Ready(call, forward)
 
     def poll() -> None:
         try:
             for event in arrivals.poll():
+                ready.say()
                 if wanted.names(event):
                     copies.forward(event)
+            ready.say()
             copies.repeat()
         finally:
             file.write({"secret": kept, **arrivals.state(), "waiting": copies.state()})
 
-    def live() -> str:
-        _say_ready(call, forward)
-        return f"Forwarding new events to {forward}."
-
-    Connection(output, call.clock, to=target.name).follow(poll, live=live)
+    following = Connection(output, call.clock, to=target.name)
+    following.follow(poll, live=lambda: f"Forwarding new events to {forward}.")
 
 
 @dataclass(slots=True)
@@ -208,9 +207,20 @@ def _arrivals(
     return arrivals
 
 
-def _say_ready(call: Invocation, url: str) -> None:
-    """Prints one line for a program that waits for it; a terminal has the note."""
-    if call.as_json:
-        call.output.json({"ready": True, "from": call.target.name, "to": url})
-    elif not sys.stdout.isatty():
-        call.output.line(f"ready: {call.target.name} to {url}")
+class Ready:
+    """The first line of the output: the ledger has answered, and no event is forwarded yet."""
+
+    def __init__(self, call: Invocation, url: str) -> None:
+        self._call = call
+        self._url = url
+        self._said = False
+
+    def say(self) -> None:
+        """Prints one line for a program that waits for it, once; a terminal has the note."""
+        if self._said:
+            return
+        self._said, target = True, self._call.target.name
+        if self._call.as_json:
+            self._call.output.json({"ready": True, "from": target, "to": self._url})
+        elif not sys.stdout.isatty():
+            self._call.output.line(f"ready: {target} to {self._url}")

@@ -25,6 +25,7 @@ from webhook_inbox.ingest.rejected import (
     full_minutes,
 )
 from webhook_inbox.ingest.release import ReleaseVerdict, Reverification, ReverifiedDelivery
+from webhook_inbox.ledger.audit import AuditedAction
 from webhookctl.checkout import Checkout, known_source, require_known
 from webhookctl.command_tree import CommandTree
 from webhookctl.display.event import body_object
@@ -245,7 +246,7 @@ def _accept(
     chosen = _chosen(call, manifest, source, wanted, limit)
     try:
         about = {"source": source, **_texts(wanted)}
-        with call.audited("release", by, reason=reason, **about) as counts:
+        with call.audited(AuditedAction.RELEASE, by, reason=reason, **about) as counts:
             for delivery in chosen:
                 result = release(delivery, acceptance, now=call.clock.now())
                 results.append(result)

@@ -46,11 +46,17 @@ def listed(output: Output, found: Found) -> None:
     _sample(output, report)
 
 
-def sent(output: Output, report: ReplayReport) -> None:
-    """Prints what was sent, and the outcomes that are known."""
+def sent(output: Output, report: ReplayReport, of: Found | None = None) -> None:
+    """Prints what was sent, and the outcomes that are known.
+
+    `of` are the runs of which only the first were sent.
+    """
     output.line("replayed" if report.sent else "nothing was sent")
     found = sum(report.counts.values()) - report.counts.get(ReplayOutcome.MISSING, 0)
-    output.line(f"  {counted(found, 'run')} found")
+    if of is not None and of.report.sent > report.sent:
+        output.line(f"  the first {report.sent} of {of.runs}")
+    else:
+        output.line(f"  {counted(found, 'run')} found")
     _counts(output, report)
     if report.dlq_removed:
         removed = counted(report.dlq_removed, "message")

@@ -7,12 +7,13 @@ import typer
 
 from webhook_inbox.domain.secret_document import HANDLERS, SOURCES, TOOLS
 from webhook_inbox.domain.secrets import LIFE
+from webhook_inbox.ledger.audit import AuditedAction
 from webhookctl.checkout import unknown
 from webhookctl.commands.secrets import bounded, deployed_reader, read_value
 from webhookctl.display.secrets import STATES, NamedSecret, named_secrets
 from webhookctl.display.table import Column, Fit
 from webhookctl.display.times import iso, relative
-from webhookctl.errors import CommandError
+from webhookctl.errors import CommandError, WrongCall
 from webhookctl.invocation import By, Invocation, Why, takes_options
 from webhookctl.metrics import last_verified_with_previous
 from webhookctl.secret_documents import Change
@@ -55,7 +56,7 @@ def rotate(
     value = read_value(f"New value of {name}: ")
     # The audit has the names only.
     with call.audited(
-        "rotate secret", by, reason=reason, secret=name, previous_until=iso(until)
+        AuditedAction.ROTATE_SECRET, by, reason=reason, secret=name, previous_until=iso(until)
     ) as counts:
         change = target.secret_documents.rotate(reader, name, value, now=now, until=until)
         counts[change] += 1
@@ -107,7 +108,7 @@ def revoke(
     if len(documents.read(reader).get(name, ())) < 2:
         raise CommandError(f"{name} has no previous value; nothing to revoke")
     if yes:
-        with call.audited("revoke secret", by, reason=reason, secret=name) as counts:
+        with call.audited(AuditedAction.REVOKE_SECRET, by, reason=reason, secret=name) as counts:
             documents.revoke_previous(reader, name)
             counts["revoked"] += 1
     if call.as_json:
@@ -138,7 +139,7 @@ def status(
     every = named_secrets(target.manifest, {**stored, TOOLS: {}})
     found = [each for each in every if name in {None, each.name}]
     if name is not None and not found:
-        raise CommandError(unknown("secret", name, [each.name for each in every]))
+        raise WrongCall(unknown("secret", name, [each.name for each in every]))
     rotating = [each for each in found if each.values > 1]
     used = last_verified_with_previous(target, _sources(rotating), now)
     rows = [_status_object(each, used, now) for each in found]

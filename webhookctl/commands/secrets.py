@@ -14,12 +14,13 @@ from webhook_inbox.domain.secret_document import HANDLERS, SOURCES, TOOLS
 from webhook_inbox.domain.secrets import LIFE
 from webhook_inbox.domain.timestamps import duration
 from webhook_inbox.ingest import enrolment
+from webhook_inbox.ledger.audit import AuditedAction
 from webhookctl.checkout import Checkout, known_manifest, known_source, unknown
 from webhookctl.command_tree import CommandTree
 from webhookctl.display.secrets import named_secrets, secret_object
 from webhookctl.display.table import Column, Fit
 from webhookctl.display.times import iso
-from webhookctl.errors import CommandError
+from webhookctl.errors import CommandError, WrongCall
 from webhookctl.invocation import By, Invocation, Why, takes_options
 from webhookctl.secret_documents import Change
 from webhookctl.target import NoStack, Target
@@ -71,7 +72,9 @@ def set_secret(
     if planned:
         change = put()
     else:
-        with call.audited("set secret", by, reason=reason, secret=name, document=reader) as counts:
+        with call.audited(
+            AuditedAction.SET_SECRET, by, reason=reason, secret=name, document=reader
+        ) as counts:
             change = put()
             counts[change] += 1
     document, seconds = target.secret_documents.id(reader), int(LIFE.total_seconds())
@@ -98,7 +101,7 @@ def _target(call: Invocation) -> tuple[Target, NoStack | None]:
 def _reader(target: Target, name: str, *, planned: NoStack | None) -> str:
     """Returns the document of a secret that is deployed, or that the checkout uses.
 
-    Raises CommandError for a name that neither uses, and where neither can be read.
+    Raises WrongCall for a name that neither uses; CommandError where neither can be read.
     """
     known: dict[str, str] = {}
     for manifest in (_of_checkout(target), known_manifest(target)):
@@ -112,7 +115,7 @@ def _reader(target: Target, name: str, *, planned: NoStack | None) -> str:
         )
     if name not in known:
         there = unknown("secret", name, sorted(known), where="of a source, destination or handler")
-        raise CommandError(
+        raise WrongCall(
             f"{there}{' To' if there.endswith('?') else '; to'} store it all the same, add --create"
         )
     return known[name]
@@ -198,12 +201,14 @@ def enrol(
     length = bounded("--for", span, enrolment.LONGEST, EXPOSED_MEANWHILE)
     target = call.target
     if source not in target.urls:
-        raise CommandError(unknown("source", source, target.urls, where="is deployed"))
+        raise WrongCall(unknown("source", source, target.urls, where="is deployed"))
     _require_offers(call, source)
     # Ingest may write the document, and not create it.
     target.secret_documents.create(SOURCES)
     who, now = str(call.actor(by)), call.clock.now()
-    with call.audited("enrol secret", by, reason=reason, source=source, span=span) as counts:
+    with call.audited(
+        AuditedAction.ENROL_SECRET, by, reason=reason, source=source, span=span
+    ) as counts:
         enrolment.begin(target.table, source, by=who, now=now, until=now + length)
         counts["opened"] += 1
     _show_enrolment(call, source, by=who, until=now + length)

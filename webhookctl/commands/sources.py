@@ -8,6 +8,7 @@ import typer
 
 from webhook_inbox.domain.manifest import matches
 from webhook_inbox.domain.secret_document import TOOLS
+from webhook_inbox.ledger.audit import AuditedAction
 from webhookctl.checkout import known_source, require_known
 from webhookctl.command_tree import CommandTree
 from webhookctl.delivery_logs.api import Api, Refused, Unusable, address, send
@@ -92,7 +93,7 @@ def reconcile(  # noqa: PLR0913 - one parameter per option
     results: dict[str, str] = {}
     if yes and found.missing:
         about = {"source": source, "hook": hook, "since": iso(low), "until": iso(high)}
-        with call.audited("redeliver", by, reason=reason, **about) as counts:
+        with call.audited(AuditedAction.REDELIVER, by, reason=reason, **about) as counts:
             results = _request(call, log, found.missing)
             counts.update(result.partition(",")[0] for result in results.values())
     _show(call, source, found, results, window=(low, high))

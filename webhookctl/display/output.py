@@ -1,6 +1,7 @@
 """Prints results: within the width of a terminal, complete into a pipe, JSON with --json."""
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,6 +18,9 @@ from webhookctl.display.untrusted import printable, printable_lines
 
 # The columns of a label and the gap behind it.
 LABEL: Final = 10
+
+# The exit status where the reader of a pipe has ended, such as `head`: 128 and SIGPIPE.
+CLOSED_PIPE: Final = 141
 
 Advance = Callable[[int], None]
 
@@ -142,5 +146,10 @@ def _console(stream: TextIO) -> Console:
 
 
 def _write(stream: TextIO, text: str) -> None:
-    stream.write(f"{text}\n")
-    stream.flush()
+    try:
+        stream.write(f"{text}\n")
+        stream.flush()
+    except BrokenPipeError:
+        # Python flushes the stream again at its exit, which would print another error.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        raise SystemExit(CLOSED_PIPE) from None

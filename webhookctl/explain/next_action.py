@@ -175,8 +175,11 @@ def _held(run: Run, effects: Sequence[Effect], program: Program) -> Steps:
     if subject is not None and subject.unrecorded:
         return (words, "To record its result:", happened, "To deny:", deny)
     if subject is not None and subject.standing is Standing.IN_DOUBT:
-        again = f"To do {subject.name} again with the same key:"
-        return (words, again, approve, "If it happened:", happened, "To deny:", deny)
+        name = subject.name
+        ask = f"Ask the destination, once its slow calls have ended, whether {name} happened."
+        again = "If not, do it again with the same key (twice where the destination ignores keys):"
+        told = "If it happened, record its result, as in a run that is done:"
+        return (words, ask, told, happened, again, approve, "To deny:", deny)
     decisions: Steps = ("To approve:", approve, "To deny:", deny)
     if hold.identical_to not in {"", run.event_id}:
         first = program.command("inbox inspect", "--source", run.source, argument=hold.identical_to)

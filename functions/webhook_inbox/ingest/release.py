@@ -32,7 +32,7 @@ from webhook_inbox.ingest.receipt import IngestOutcome
 from webhook_inbox.ingest.rejected import BODY, HASHED, HIDDEN, RejectedDelivery, hashed
 from webhook_inbox.ingest.verification import PublishedKeys, explained, missing_headers, verify
 from webhook_inbox.ledger import audit, payloads
-from webhook_inbox.ledger.audit import Actor, EventName
+from webhook_inbox.ledger.audit import Actor, AuditedAction, EventName
 
 # More than one command re-verifies by default.
 REQUESTS: Final = 10_000
@@ -134,7 +134,7 @@ class Reverification:
         recorded = audit.record(
             self._table,
             randomness,
-            action="release",
+            action=AuditedAction.RELEASE,
             by=by,
             reason=reason,
             request={"source": event.source, "rejected": rejected.id},

@@ -38,6 +38,30 @@ class Proof(StrEnum):
     CLAIMED = "claimed"  # the payload of an invocation names it; nothing verifies it
 
 
+class AuditedAction(StrEnum):
+    """The actions of operators that the audit records."""
+
+    REPLAY = "replay"
+    SKIP = "skip"
+    RELEASE = "release"
+    APPROVE = "approve"
+    DENY = "deny"
+    HAPPENED = "happened"  # an effect in doubt, whose result a person records
+    COMPLETE = "complete"
+    PAUSE = "pause"
+    RESUME = "resume"
+    OPEN_CIRCUIT = "open circuit"
+    CLOSE_CIRCUIT = "close circuit"
+    SET_SECRET = "set secret"  # noqa: S105 - an action
+    ROTATE_SECRET = "rotate secret"  # noqa: S105 - an action
+    REVOKE_SECRET = "revoke secret"  # noqa: S105 - an action
+    ENROL_SECRET = "enrol secret"  # noqa: S105 - an action
+    REDELIVER = "redeliver"
+    ERASE = "erase"
+    SHOW_PERSONAL = "show-personal"
+    TEST_ALARMS = "test alarms"
+
+
 @dataclass(frozen=True, slots=True)
 class Actor:
     """The person or system that performs an action.
@@ -86,7 +110,10 @@ class EventName(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """One action as it is stored; `counts` is None for one that was begun and not finished."""
+    """One action as it is stored.
+
+    `counts` is None for one that was begun and not finished; `stopped` is why it ended early.
+    """
 
     key: Key
     at: datetime
@@ -97,6 +124,7 @@ class AuditEntry:
     event_ids: Sequence[str] = ()
     forced: bool = False
     counts: Mapping[str, int] | None = None
+    stopped: str = ""
 
     @classmethod
     def of(cls, row: Item) -> "AuditEntry":
@@ -111,6 +139,7 @@ class AuditEntry:
             event_ids=row["event_ids"],
             forced=row.get("forced", False),
             counts=row.get("counts"),
+            stopped=row.get("stopped", ""),
         )
 
 
@@ -126,9 +155,13 @@ class AuditRecord:
         """The name of the row for `begun`: `{day}/{time}#{token}`."""
         return "/".join(self.keys[0]).removeprefix("audit#")
 
-    def conclude(self, counts: Mapping[str, int]) -> None:
-        """Adds the counts by outcome; a failure leaves the action shown as not finished."""
-        change = Change(set={"counts": {str(name): count for name, count in counts.items()}})
+    def conclude(self, counts: Mapping[str, int], *, stopped: str = "") -> None:
+        """Adds the counts by outcome, and why the action ended early.
+
+        A failure leaves the action shown as not finished.
+        """
+        told = {"counts": {str(name): count for name, count in counts.items()}}
+        change = Change(set={**told, **({"stopped": stopped} if stopped else {})})
         for key in self.keys:
             with suppress(Unavailable, ConditionFailed):
                 self.table.update(key, change, when=Present("pk"))
@@ -138,7 +171,7 @@ def record(  # noqa: PLR0913 - one parameter per attribute
     table: Table,
     randomness: Randomness,
     *,
-    action: str,
+    action: AuditedAction,
     by: Actor,
     reason: str,
     request: Mapping[str, str],
@@ -153,7 +186,7 @@ def record(  # noqa: PLR0913 - one parameter per attribute
     Args:
         table: the ledger's table.
         randomness: distinguishes actions of one millisecond.
-        action: the action, like "skip".
+        action: the action.
         by: who performs it.
         reason: why.
         request: the filter, or the names that the action is about; never a secret's value.
@@ -176,7 +209,7 @@ def record(  # noqa: PLR0913 - one parameter per attribute
             {
                 "pk": key.pk,
                 "sk": key.sk,
-                "action": action,
+                "action": str(action),
                 **by.attributes(),
                 "reason": reason,
                 "request": dict(request),
@@ -192,7 +225,7 @@ def begun(
     table: Table,
     place: str,
     *,
-    action: str,
+    action: AuditedAction,
     name: str,
     request: Mapping[str, str],
     event_ids: Sequence[str],

@@ -21,7 +21,7 @@ from webhook_inbox.domain.personal import ERASED
 from webhook_inbox.domain.ports import Blobs, Change, Item, Key, Randomness, Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms
 from webhook_inbox.ledger import audit
-from webhook_inbox.ledger.audit import Actor, EventName
+from webhook_inbox.ledger.audit import Actor, AuditedAction, EventName
 from webhook_inbox.ledger.queries import Received
 from webhook_inbox.ledger.schema import (
     RUN_PREFIX,
@@ -81,7 +81,7 @@ def erase(
     recorded = audit.record(
         table,
         randomness,
-        action="erase",
+        action=AuditedAction.ERASE,
         by=request.by,
         reason=request.reason,
         request={"source": source},

@@ -20,7 +20,7 @@ from webhook_inbox.domain.ports import IN_TURN, Change, Clock, Parallel, Queue, 
 from webhook_inbox.domain.quotas import SEND_BATCH
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger import audit
-from webhook_inbox.ledger.audit import Actor, AuditRecord, Proof
+from webhook_inbox.ledger.audit import Actor, AuditedAction, AuditRecord, Proof
 from webhook_inbox.ledger.deadlines import event_end, overdue_at
 from webhook_inbox.ledger.due_handlers import DueHandlers
 from webhook_inbox.ledger.lease import current, lease_over
@@ -190,7 +190,7 @@ class Replay:
         page = ReplayPage(request, by, report, pace, cursor, watch)
         self._replay(page, self._candidates(page, selection), deadline)
         if recorded is not None:
-            recorded.conclude(report.counts)
+            recorded.conclude(report.counts, stopped=report.failed)
         if not request.dry_run and report.cursor is None:
             self._sweep(report, deadline)
         return report
@@ -436,7 +436,7 @@ class Replay:
         known = audit.begun(
             self._table,
             request.audit_row,
-            action="replay",
+            action=AuditedAction.REPLAY,
             name=request.requested_by,
             request=asked,
             event_ids=ids,
@@ -449,7 +449,7 @@ class Replay:
         return by, audit.record(
             self._table,
             self._randomness,
-            action="replay",
+            action=AuditedAction.REPLAY,
             by=by,
             reason=request.reason,
             request={**asked, "limit": str(request.limit), **more},

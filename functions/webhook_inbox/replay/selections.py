@@ -101,8 +101,7 @@ class Selections:
         row = live(self._table.get(Key(_pk(id_), _HEAD)), now)
         if row is None:
             raise InvalidRequestError(
-                f"replay: selection: there is no selection {id_}, or it has expired after 7 days;"
-                " make one by a dry run with fix"
+                f"replay: selection: there is no selection {id_}, or it has expired after 7 days"
             )
         return _selection(row)
 

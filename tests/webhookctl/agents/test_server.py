@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -105,6 +106,21 @@ def test_event_text_is_marked_as_untrusted() -> None:
     }
 
 
+def test_a_limit_may_be_an_integer() -> None:
+    recorder = Recorder(Ended(0, "", ""))
+    called(recorder, "list_events", {"limit": 5})
+    assert "--limit=5" in recorder.words
+
+
+def test_results_name_the_program_as_it_was_started(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    script = tmp_path / "webhookctl"
+    script.write_text("import sys\nprint(sys.argv)\n")
+    monkeypatch.setattr("sys.argv", [str(script), "mcp"])
+    assert anyio.run(run_command, ["doctor"]).output == f"['{script}', 'doctor']\n"
+
+
 def test_a_failed_command_is_an_error_with_its_text() -> None:
     told = '{"error": {"message": "no event", "exit_status": 1}}\n'
     result, failed = called(Recorder(Ended(1, told, "")), "inspect_event", {"event_id": "x"})
@@ -161,7 +177,8 @@ def test_no_value_becomes_an_option(tool: AgentTool, value: str) -> None:
         ("no_such", {}, "no tool no_such"),
         ("inspect_event", {}, "needs event_id"),
         ("list_events", {"yes": "1"}, "has no parameter yes"),
-        ("list_events", {"limit": 5}, "limit is not a text"),
+        ("list_events", {"limit": True}, "limit is not a text"),
+        ("list_events", {"since": 5}, "since is not a text"),
         ("inspect_event", {"event_id": "a\0b"}, "event_id is not a text"),
     ],
 )

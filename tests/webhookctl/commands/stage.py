@@ -145,15 +145,16 @@ class Lambda:
         try:
             return answered(self.inbox.replay(**payload).to_data())
         except InboxError as error:
-            return failed(str(error))
+            return failed(str(error), type(error).__name__)
 
 
 def answered(data: object) -> dict[str, Any]:
     return {"StatusCode": 200, "Payload": io.BytesIO(json.dumps(data).encode())}
 
 
-def failed(message: str) -> dict[str, Any]:
-    return {**answered({"errorMessage": message}), "FunctionError": "Unhandled"}
+def failed(message: str, kind: str = "Exception") -> dict[str, Any]:
+    fault = {"errorMessage": message, "errorType": kind}
+    return {**answered(fault), "FunctionError": "Unhandled"}
 
 
 @dataclass(frozen=True)

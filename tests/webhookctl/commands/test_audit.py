@@ -46,6 +46,7 @@ def test_an_action_is_listed_with_actor_reason_and_result(cli: Cli, dead: Inbox)
             "reason": "looked at it",
             "forced": False,
             "counts": {"skipped": 1},
+            "stopped": None,
             "request": {"source": "acme", "handler": "acme.notify"},
             "event_ids": ["evt-1"],
         }

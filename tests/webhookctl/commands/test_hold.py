@@ -315,7 +315,7 @@ def test_the_command_that_inspect_names_works_as_it_stands(cli: Cli, inbox: Inbo
     asked = hold(inbox, type_="refunded")
     effect(inbox, asked.run)
     words = cli("inbox", "inspect", "evt-1", "--json").data["next_action"]
-    found = re.search(r"If it happened: webhookctl (.*?) --result JSON", words)
+    found = re.search(r"as in a run that is done: webhookctl (.*?) --result JSON", words)
     assert found is not None
     assert cli(*found[1].split()).code == 0
     assert notify(inbox) is Status.PENDING

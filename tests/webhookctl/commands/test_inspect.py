@@ -523,6 +523,7 @@ def test_refused_deliveries_of_the_id_are_told(cli: Cli, inbox: Inbox) -> None:
     inbox.deliver(body=b'{"other": true}')
     shown = cli("inbox", "inspect", "evt-1").out
     assert "acme: a delivery with this id and different content was rejected as a conflict" in shown
+    assert "kept for 35 days in the table ledger, pk conflict#acme#evt-1, sk " in shown
 
 
 def test_an_id_known_only_from_a_refusal_says_so(cli: Cli, inbox: Inbox) -> None:
@@ -611,3 +612,13 @@ def test_a_run_that_waits_for_its_turn_shows_its_place(cli: Cli, inbox: Inbox) -
     shown = cli("inbox", "inspect", "evt-1")
 
     assert "it is number 2 of 3 in the line of cus_1; the first is evt-0" in shown.out
+
+
+def test_the_next_action_in_json_selects_the_same_target(cli: Cli, inbox: Inbox) -> None:
+    inbox.fails("acme.notify", Permanent("422"))
+    inbox.deliver("evt-1", type_="refunded")
+    inbox.work()
+    cli.local = True
+    for words in (["inbox", "inspect", "evt-1"], ["inbox", "list"]):
+        shown = cli("--local", *words, "--json")
+        assert "webhookctl --local replay " in shown.data["next_action"]

@@ -104,6 +104,9 @@ def test_it_continues_where_it_ended(cli: Cli, inbox: Inbox, app: App, address: 
     inbox.clock.advance(hours=5)
     shown = listen(cli, inbox, address, lambda: inbox.deliver("evt-3"))
     assert app.ids == ["evt-1", "evt-2", "evt-3"]
+    ready, *forwarded = shown.out.splitlines()
+    assert ready.startswith("ready: ")
+    assert [line.split()[-1] for line in forwarded] == ["evt-2", "evt-3"]
     assert "Continues behind " in shown.err
     listen(cli, inbox, address, options=("--since", "30d"))
     assert app.ids[3:] == ["evt-before", "evt-1", "evt-2", "evt-3"]

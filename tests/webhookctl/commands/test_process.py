@@ -70,7 +70,7 @@ def test_a_reader_that_leaves_early_is_no_traceback(checkout: Path) -> None:
             timeout=300,
             check=False,
         )
-    assert ended.returncode == 1
+    assert ended.returncode == 141
     assert ended.stderr == ""
 
 

@@ -162,7 +162,7 @@ def test_a_missing_right_is_named(
 def test_a_name_that_nothing_uses_needs_create(cli: Cli, *, local: bool) -> None:
     cli.local = local
     shown = cli("secrets", "set", "acne", stdin=VALUE)
-    assert shown.code == 1
+    assert shown.code == 2
     assert shown.err == (
         "webhookctl: no secret acne of a source, destination or handler; known secrets: acme,"
         ' github, stripe; did you mean "acme"? To store it all the same, add --create\n'
@@ -450,4 +450,4 @@ def test_the_status_has_the_last_use_of_the_previous_value(cli: Cli) -> None:
 
 def test_an_unknown_name_has_no_status(cli: Cli) -> None:
     shown = cli("secrets", "status", "acne")
-    assert (shown.code, 'did you mean "acme"?' in shown.err) == (1, True)
+    assert (shown.code, 'did you mean "acme"?' in shown.err) == (2, True)

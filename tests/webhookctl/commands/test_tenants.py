@@ -45,6 +45,14 @@ def test_a_paused_tenant_begins_no_more_runs(cli: Cli, inbox: Inbox) -> None:
     assert inbox.run("evt-1", NAME).waits_for == TENANT_RESUMPTION
 
 
+def test_a_paused_run_shows_no_time_of_an_attempt(cli: Cli, inbox: Inbox) -> None:
+    cli("tenants", "pause", "acct_7", *WHY)
+    deliver(inbox, "evt-1")
+    shown = cli("inbox", "list").out
+    assert ": the resumption of its tenant: " in shown
+    assert "attempt" not in shown
+
+
 def test_a_resumed_tenant_continues_within_two_minutes(cli: Cli, inbox: Inbox) -> None:
     cli("tenants", "pause", "acct_7", *WHY)
     deliver(inbox, "evt-1", "evt-2")

@@ -231,3 +231,32 @@ def test_an_argument_behind_the_options_asks_for_no_json(cli: Cli) -> None:
     shown = cli("inbox", "inspect", "--", "--json")
     assert (shown.code, shown.out) == (1, "")
     assert shown.err.startswith("webhookctl: no event --json")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "destinations open nope --reason test",
+        "destinations close nope",
+        "handlers pause nope --reason test",
+        "handlers resume nope",
+        "secrets set nope",
+        "secrets rotate nope",
+        "secrets status nope",
+        "secrets enrol nope",
+        "inbox list --source nope",
+        "replay --handler nope",
+        "replay --status dead_letter --where ((",
+        "replay --selection 0123456789ab --yes",
+        "inbox search ((",
+        "audit --action nope",
+    ],
+)
+def test_a_name_or_a_value_that_does_not_exist_is_a_wrong_call(cli: Cli, words: str) -> None:
+    shown = cli(*words.split(), stdin="a-value")
+    assert (shown.code, shown.out) == (2, ""), shown.err
+
+
+def test_an_unknown_action_is_refused_with_the_known_ones(cli: Cli) -> None:
+    shown = cli("audit", "--action", "nope")
+    assert all(f"'{action}'" in shown.err for action in ("replay", "pause", "set secret"))
