@@ -318,7 +318,7 @@ def _note_backlog(world: World, job: Job, call: Call) -> Job:
     if call.method != "backlog":
         return job
     lane = call.port.removeprefix("queue ")
-    # Of the start of the pass: the time of the read would only distinguish equal states.
+    # Relative to the start of the pass; the time of the read would only distinguish equal states.
     began = job.ends - int(programs.TIMEOUTS[job.kind].total_seconds() * 1000)
     until = began + job.skew - due_index.explained(world.aws.queues[lane])
     return job._replace(overdue_until=(*job.overdue_until, (lane, until)))
