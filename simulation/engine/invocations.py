@@ -10,7 +10,7 @@ from simulation.engine.endings import end
 from simulation.engine.jobs import Job
 from simulation.engine.stepping import Answer, Call, Program
 from simulation.engine.world import VISIBILITY, World
-from simulation.invariants import destinations
+from simulation.invariants import destinations, due_index
 from simulation.invariants.circuits import is_circuit
 from simulation.invariants.fifo_order import check_fifo_order
 from simulation.invariants.message_deletion import is_dead_for, moved_to_dlq
@@ -99,7 +99,8 @@ def reconcile(world: World) -> None:
     slot = world.free("reconciler", 2)
     # Two passes never start in the same millisecond.
     skew = int(slot[-1]) - 1
-    _begin(world, slot, "reconciler", (skew, drain), program, skew=skew)
+    name = world.deployment.name
+    _begin(world, slot, "reconciler", (skew, drain), program, skew=skew, deployment=name)
 
 
 def replay(world: World, number: int) -> None:
@@ -149,8 +150,8 @@ def erase(world: World, source: str, event_id: str) -> None:
     """Starts the erasure of an event's payload."""
     slot = world.free("person", 2)
     program = programs.erasure(source, event_id)
-    about = "erase", source, event_id
-    _begin(world, slot, "person", about, program, drawn=1000 * world.left.erasures)
+    event, drawn = (source, event_id), 1000 * world.left.erasures
+    _begin(world, slot, "person", ("erase", *event), program, drawn=drawn, erases=event)
 
 
 def _begin(
@@ -292,7 +293,7 @@ def _answered(world: World, job: Job, call: Call, how: str) -> tuple[Job, Answer
     world.aws.stale = how == "stale"
     answer = world.execute(call, _actor(world, job), refuses=how == "refused")
     world.aws.stale = False
-    job = _leased(job, call, answer)
+    job = _note_backlog(world, _leased(job, call, answer), call)
     if destinations.is_optional(call) and is_circuit(call.args[0]):
         job = destinations.note_circuit_read(world, job, call.args[0])
     if how == "twice":
@@ -313,6 +314,16 @@ def _leased(job: Job, call: Call, answer: Answer) -> Job:
     return job._replace(lease=answer.value["lease_id"] if mine else "")
 
 
+def _note_backlog(world: World, job: Job, call: Call) -> Job:
+    if call.method != "backlog":
+        return job
+    lane = call.port.removeprefix("queue ")
+    # Relative to the start of the pass; the time of the read would only distinguish equal states.
+    began = job.ends - int(programs.TIMEOUTS[job.kind].total_seconds() * 1000)
+    until = began + job.skew - due_index.explained(world.aws.queues[lane])
+    return job._replace(overdue_until=(*job.overdue_until, (lane, until)))
+
+
 def _actor(world: World, job: Job) -> Actor:
     others = (j for j in world.jobs.values() if j is not job)
     held = frozenset(j.lease for j in others if j.lease and not j.overdue)
@@ -327,4 +338,6 @@ def _actor(world: World, job: Job) -> Actor:
         held,
         job.new_keys,
         by_hand=job.kind == "person",
+        deployment=job.deployment,
+        overdue_until=dict(job.overdue_until),
     )

@@ -4,7 +4,7 @@ Every violation names the broken guarantee. `transitions` checks the writes of a
 `convergence` checks the final state.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from hashlib import sha256
 from typing import Any, Final
@@ -65,6 +65,8 @@ class Actor:
         held: the leases of all other workers that are alive and within their timeout.
         new_keys: whether that replay may give its runs new keys.
         by_hand: whether a person makes the call.
+        deployment: the deployment of a pass of the reconciler.
+        overdue_until: by lane, the latest due time, in ms, of an entry that the pass may write.
     """
 
     kind: str
@@ -76,6 +78,8 @@ class Actor:
     held: frozenset[str] = frozenset()
     new_keys: bool = False
     by_hand: bool = False
+    deployment: str = ""
+    overdue_until: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -110,6 +114,7 @@ class Observer:
         earlier: by event, the events acknowledged before it was first sent.
         decided: runs that a person has approved.
         erased: the events whose payload was erased.
+        cleared: the events of which an erasure reported that nothing is left.
         began: by source and signed content, the event whose runs began without a decision.
     """
 
@@ -140,6 +145,7 @@ class Observer:
     earlier: dict[tuple[str, str], frozenset[tuple[str, str]]] = field(default_factory=dict)
     decided: set[RunName] = field(default_factory=set)
     erased: set[tuple[str, str]] = field(default_factory=set)
+    cleared: set[tuple[str, str]] = field(default_factory=set)
     began: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
 
     # -- the notes
@@ -159,6 +165,7 @@ class Observer:
         self.contents.pop(event, None)
         self.earlier.pop(event, None)
         self.erased.discard(event)
+        self.cleared.discard(event)
         self.began = {content: e for content, e in self.began.items() if e != event}
 
     def pause_changed(self, name: str, now: int, *, paused: bool) -> None:

@@ -10,6 +10,7 @@ any but held and processing ─► deferred   before a lease, under the next gen
 
 from typing import Final
 
+from simulation.engine.acting import REFUSAL
 from simulation.invariants.observer import FINISHED, Actor, Observer, RunName, must
 from webhook_inbox.domain.manifest import SPLIT
 from webhook_inbox.domain.model import Status
@@ -166,6 +167,14 @@ def check_turn(observer: Observer, run: RunName, old: Item, new: Item) -> None:
     sent = new["status"] == Status.PENDING and new["last_at"] >= old.get("due_at", 0)
     late = checked and sent and not observer.unloadable
     must("G1", not late, f"{run} was not sent when its turn came")
+
+
+def check_cleared(observer: Observer, row: Item) -> None:
+    """Checks that no text of a handler is left of an event, or added, after its erasure."""
+    if (row["source"], row["event_id"]) in observer.cleared:
+        quoted = any(REFUSAL in each.get("error", "") for each in row.get("attempts", ()))
+        quoted = quoted or REFUSAL in row.get("last_error", "")
+        must("erasure", not quoted, f"{row['sk']} of {row['event_id']} quotes an erased payload")
 
 
 def _died(observer: Observer, run: RunName, old: Item, new: Item, now: int, limit: int) -> None:

@@ -164,6 +164,15 @@ SMALL_WORLDS: Final = (
         receivers=1,
         budget={"erasures": 1},
     ),
+    world(
+        "an event is erased while its attempt fails",
+        replace(FIRST, preloaded=True),
+        faults=(),
+        outcomes={"mail": (REFUSES,)},
+        workers=1,
+        receivers=1,
+        budget={"erasures": 1, "failures": 1},
+    ),
     *GUARD_WORLDS,
     world(
         "a captured form in another order",

@@ -11,6 +11,8 @@ from typing import Any, Final
 from urllib.parse import quote, quote_plus
 
 PERSONAL: Final = "[personal]"
+# Replaces the texts of an event whose payload was erased.
+ERASED: Final = "(erased)"
 # A shorter value may be a part of ordinary words.
 HIDDEN_FROM: Final = 4
 
@@ -42,17 +44,22 @@ class PersonalTexts:
 
     Attributes:
         body: the event's; until it is read, no text can quote it.
+        erased: whether the event's payload was erased after it was read.
     """
 
     def __init__(self, paths: Sequence[str] = ()) -> None:
         self.body = b""
+        self.erased = False
         self._paths = paths
 
     def hide(self, text: str) -> str:
         """Returns the text without the values, nor their forms in JSON and URLs.
 
-        Values of less than 4 characters stay, and so do values that the handler has changed.
+        Values of less than 4 characters stay, and so do values that the handler has changed. After
+        an erasure the whole text is replaced.
         """
+        if self.erased:
+            return ERASED
         if self._paths and self.body:
             for form in self._forms:
                 text = text.replace(form, PERSONAL)

@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import Final
 
 from webhook_inbox.domain.errors import Permanent, Skipped
-from webhook_inbox.domain.ports import Blobs, Item
+from webhook_inbox.domain.ports import Blobs, Item, Key, Table
 from webhook_inbox.domain.timestamps import from_ms
 
 # Above this size an S3 put is cheaper than the write units, and a duplicate costs none.
@@ -70,6 +70,21 @@ def unpack(item: Item, blobs: Blobs) -> bytes:
     if not key.endswith(sha256(body).hexdigest()):
         raise Permanent(f"the stored body {key} is not what was accepted")
     return body
+
+
+def unpack_event(row: Item, table: Table, blobs: Blobs) -> bytes:
+    """Returns the body of an event's row; an erasure may delete the object after the row was read.
+
+    Raises: see `unpack`.
+    """
+    try:
+        return unpack(row, blobs)
+    except Permanent:
+        # An erasure marks the row before it deletes the object.
+        marked = table.get(Key(row["pk"], row["sk"])) or {}
+        if "erased_at" not in marked:
+            raise
+        return unpack(marked, blobs)
 
 
 def _compress(body: bytes) -> tuple[bytes, str]:
