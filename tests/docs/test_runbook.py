@@ -13,6 +13,7 @@ from webhookctl import runbook
 FAILURE_CLASSES = (
     "downstream-down",
     "bad-deployment",
+    "changed-payload",
     "unknown-type",
     "bad-secret",
     "two-senders-on-one-secret",

@@ -96,7 +96,9 @@ def pause_handler(
 ) -> None:
     """Pause a handler: its runs wait, and none is lost or expires because of the pause.
 
-    Takes effect within 5 seconds; runs in progress finish.
+    Takes effect within 5 seconds; runs in progress finish. Other handlers continue, so that a later
+    event, such as a cancellation, can take effect before a paused one. `tenants pause` pauses all
+    handlers of one tenant.
     """
     require_known(call.target, source=None, handler=name)
     pause_subject(call, Subject.HANDLER, name, reason, by)
