@@ -92,7 +92,8 @@ def search(  # noqa: PLR0913 - one parameter per option
     if rows:
         columns = (*COLUMNS, VALUE) if show_value else COLUMNS
         call.output.table(columns, rows, now=now)
-    call.output.note(reading.summary(table))
+    hidden = " Add --show-value to print the values." if rows and not show_value else ""
+    call.output.note(reading.summary(table) + hidden)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 from webhookctl.display.times import relative, span
-from webhookctl.doctor.examination import Examination
+from webhookctl.doctor.examination import LOCAL, Examination
 from webhookctl.preflight.reader import Unread
 from webhookctl.preflight.result import Level, Result
 
@@ -13,7 +13,6 @@ from webhookctl.preflight.result import Level, Result
 # https://docs.aws.amazon.com/IAM/latest/UserGuide/signature-v4-troubleshooting.html
 LARGEST: Final = timedelta(minutes=5)
 NOTICED: Final = timedelta(seconds=30)
-LOCAL: Final = "not on this machine"
 
 
 def described(exam: Examination) -> Any:

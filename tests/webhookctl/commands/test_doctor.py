@@ -384,7 +384,7 @@ def test_on_this_machine_what_does_not_apply_is_left_out_with_a_reason(
     cli.local = True
     every = found(cli)
     skipped = {name for name, each in every.items() if each["level"] == "skipped"}
-    assert skipped == {"drift", "clock", "logs"}
+    assert skipped == {"drift", "clock", "logs", "alarms", "alarm addresses"}
     assert all(every[name]["figure"] for name in skipped)
     assert "get_metric_data" not in account.calls
 
