@@ -159,7 +159,7 @@ def test_a_serial_run_s_death_is_alarmed_with_its_effect_on_the_key(
 ) -> None:
     text = alarm(template, f"DeadLetters-{handler}")["AlarmDescription"]
     assert after in text
-    assert f"replay --handler {handler} --yes" in text
+    assert f"inbox errors --handler {handler}`" in text
 
 
 def test_half_of_what_a_fifo_queue_can_reach_is_noticed(template: Template) -> None:
@@ -173,7 +173,7 @@ def test_half_of_what_a_fifo_queue_can_reach_is_noticed(template: Template) -> N
     assert queues == {name for name in fifo if "Work" in name}
     assert (found["Threshold"], found["EvaluationPeriods"]) == (60_000, 1)
     assert {each.name for each in sources(found)} == {"ApproximateNumberOfMessagesVisible"}
-    assert "handlers pause" in found["AlarmDescription"]
+    assert "webhookctl --stack Inbox runbook queue-reach" in found["AlarmDescription"]
     depth = Recorded()
     depth.add(sources(found)[-1], 930, 59_999)
     assert state(found, depth, 960) is AlarmState.OK

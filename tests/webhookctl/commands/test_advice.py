@@ -131,17 +131,16 @@ def test_a_module_is_called_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Program.running().words == ("python", "-m", "webhookctl")
 
 
-def test_inspect_tells_the_command_for_this_target_and_json_tells_it_plain(
-    cli: Cli, inbox: Inbox
-) -> None:
+def test_inspect_tells_the_command_for_this_target(cli: Cli, inbox: Inbox) -> None:
     inbox.fails("acme.notify", Permanent("422: no such order"))
     inbox.deliver("evt-1", type_="refunded")
     inbox.work()
     cli.program = Program((".venv/bin/webhookctl",))
     shown = cli("--stack", "Orders", "inbox", "inspect", "evt-1")
-    assert ".venv/bin/webhookctl --stack Orders replay evt-1 --source acme" in shown.out
+    replay = ".venv/bin/webhookctl --stack Orders replay evt-1 --source acme"
+    assert replay in shown.out
     data = cli("--stack", "Orders", "inbox", "inspect", "evt-1", "--json").data
-    assert " webhookctl replay evt-1 --source acme" in data["next_action"]
+    assert replay in data["next_action"]
 
 
 def test_replay_points_at_the_same_target(cli: Cli) -> None:
