@@ -1,7 +1,7 @@
 """The HTTP API for deliveries, job completions and status URLs."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from aws_cdk import Duration, RemovalPolicy, Stack
@@ -50,12 +50,18 @@ def source_route(source: str) -> str:
     return f"ANY /webhooks/{source}"
 
 
+def tenant_route(source: str) -> str:
+    """Returns the route key of a source whose tenants are in the path."""
+    return f"{source_route(source)}/{{tenant}}"
+
+
 class Api(Construct):
     """A route to ingest per source, each with its own limit, and an access log.
 
     API Gateway gives each route that the stage's settings name a limit of its own: a flood of one
-    source takes nothing from the others, from completions or from unknown sources. `statuses` adds
-    the route of status URLs.
+    source takes nothing from the others, from completions or from unknown sources. `tenants` names
+    the sources that have a second route, with their tenants in its path; `statuses` adds the route
+    of status URLs.
     """
 
     def __init__(
@@ -66,6 +72,7 @@ class Api(Construct):
         ingest: lambda_.IFunction,
         throttle: ThrottleSpec,
         sources: Mapping[str, ThrottleSpec],
+        tenants: Collection[str] = (),
         statuses: bool = False,
     ) -> None:
         super().__init__(scope, construct_id)
@@ -79,6 +86,7 @@ class Api(Construct):
         # Its id is part of every URL registered with a provider, so it outlives the stack.
         self.api.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
         limits = {source_route(source): limit for source, limit in sources.items()}
+        limits |= {tenant_route(source): sources[source] for source in tenants}
         limits |= {UNKNOWN: UNKNOWN_THROTTLE, COMPLETIONS: throttle}
         limits |= {STATUS: STATUS_THROTTLE} if statuses else {}
         routes = self._routes(limits, ingest)

@@ -39,7 +39,7 @@ from webhook_inbox.configuration import inbox_toml
 from webhook_inbox.configuration.check_warnings import warnings
 from webhook_inbox.configuration.compile import compile_manifest
 from webhook_inbox.domain.errors import ConfigurationError
-from webhook_inbox.domain.manifest import LOCAL, METADATA, Manifest
+from webhook_inbox.domain.manifest import LOCAL, METADATA, TENANT_PATH, Manifest
 
 PROD: Final = re.compile("prod(-.*)?")  # also a stage of a second region, such as prod-us
 DEFAULTS: Final = Platform()
@@ -157,6 +157,7 @@ class WebhookInbox(Construct):
             ingest=ingest,
             throttle=settings.throttle,
             sources=settings.throttles,
+            tenants=[each.name for each in settings.sources.values() if each.tenant == TENANT_PATH],
             statuses=any(source.callers for source in settings.sources.values()),
         )
         watched = self._watched(resources, api, ingest, replay, reconciler)

@@ -121,3 +121,11 @@ def test_a_type_that_is_not_wanted_is_acknowledged_and_not_stored(inbox: WholeIn
 
     assert (answer.status, answer.json["status"]) == (200, "ignored")
     assert inbox.overview("stripe", event_id) is None
+
+
+def test_a_tenant_in_the_path_is_recorded(inbox: WholeInbox) -> None:
+    event_id, body = fresh(), b"{}"
+    headers = inbox.signed("lab", "digest", body, event_id=event_id)
+    assert inbox.post("lab/acct-7", body, headers).status in {200, 202}
+    assert inbox.settled("lab", event_id).event.tenant == "acct-7"
+    assert inbox.post("github/acct-7", body, headers).status == 404

@@ -132,7 +132,8 @@ throttle = { rate = 2.5 }
 def throttled(tmp_path_factory: pytest.TempPathFactory, synthesize: Synthesize) -> Template:
     """The stage `prod` of a configuration with its own limits."""
     inbox = INBOX.replace(
-        'provider = "github"', 'provider = "github"\nthrottle = { rate = 50, burst = 60 }'
+        'provider = "github"',
+        'provider = "github"\nthrottle = { rate = 50, burst = 60 }\ntenant = { path = true }',
     )
     functions = write_functions(tmp_path_factory.mktemp("throttled"), inbox=inbox + THROTTLED)
     path = functions / "inbox.toml"
@@ -148,6 +149,14 @@ def test_a_source_and_a_stage_may_have_limits_of_their_own(throttled: Template) 
         "ThrottlingBurstLimit": 60,
     }
     assert limits["ANY /webhooks/stripe-eu"] == limits["POST /completions/{token}"] == default
+
+
+def test_a_source_with_tenants_in_its_path_has_a_second_route(throttled: Template) -> None:
+    limits = throttled.one(STAGE)["RouteSettings"]
+    assert limits["ANY /webhooks/github/{tenant}"] == limits["ANY /webhooks/github"]
+    assert [key for key in limits if "{tenant}" in key] == ["ANY /webhooks/github/{tenant}"]
+    routes = {each["RouteKey"] for each in throttled.all("AWS::ApiGatewayV2::Route").values()}
+    assert routes == set(limits)
 
 
 def test_answers_of_429_are_counted_from_the_access_log(dev: Template) -> None:

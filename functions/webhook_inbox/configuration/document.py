@@ -9,6 +9,7 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from webhook_inbox.configuration.destination import Destination
 from webhook_inbox.configuration.table import ConfigTable, ExactlyOneOf, Header, Name, Text
+from webhook_inbox.domain.manifest import TENANT_PATH
 from webhook_inbox.ledger.schema import EVENT_LIFE
 
 
@@ -95,7 +96,7 @@ class Throttle(ConfigTable):
 class Tenant(ExactlyOneOf):
     """The location of the tenant's name in a verified delivery."""
 
-    places = ("header", "json", "form", "query")
+    places = ("header", "json", "form", "query", "path")
 
     header: Header | None = Field(default=None, description="the name of the header")
     in_json: Text | None = Field(
@@ -103,12 +104,17 @@ class Tenant(ExactlyOneOf):
     )
     form: Text | None = Field(default=None, description="the form field")
     query: Text | None = Field(default=None, description="the query field")
+    path: Literal[True] | None = Field(
+        default=None, description="`true`: the path's last segment, /webhooks/SOURCE/TENANT"
+    )
 
     @property
     def location(self) -> tuple[str, str]:
         """The kind and the name of the location."""
         if self.header is not None:
             return "header", self.header.lower()
+        if self.path:
+            return TENANT_PATH
         found = {"json": self.in_json, "form": self.form, "query": self.query}
         return next((kind, name) for kind, name in found.items() if name is not None)
 
@@ -139,7 +145,7 @@ class Source(ConfigTable):
     tenant: Tenant | None = Field(
         default=None,
         description="the location of the tenant's name, one of { header = … }, { json = … },"
-        " { form = … }, { query = … }",
+        " { form = … }, { query = … }, { path = true }",
     )
     retention: Retention | None = Field(
         default=None,

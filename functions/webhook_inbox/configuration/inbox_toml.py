@@ -223,7 +223,8 @@ def _source_table(
 ) -> tuple[Source, dict[str, Any]]:
     """Returns a source's validated table, and the table with its other keys.
 
-    With a domain, a provider that may sign the URL gets the domain's, unless the table has one.
+    With a domain, a provider that may sign the URL gets the domain's, unless the table has one, or
+    tenants in the path: such a URL is that of the request.
     """
     if name == SMOKE:
         raise ConfigurationError(
@@ -232,7 +233,13 @@ def _source_table(
         )
     table = _identified(name, table)
     provider = str(table.get("provider"))
-    if domain is not None and "url" in providers.settings_of(provider):
+    in_path = table.get("tenant") == {"path": True}
+    if in_path and "url" in table:
+        raise ConfigurationError(
+            f"[sources.{name}] tenant: url fixes the path that the provider signs; leave it out, or"
+            " read the tenant from another location"
+        )
+    if domain is not None and not in_path and "url" in providers.settings_of(provider):
         table = {"url": f"https://{domain.name}/webhooks/{name}", **table}
     model = DECLARED.get(provider, Source)
     return _validated(model, table, "sources", name), table

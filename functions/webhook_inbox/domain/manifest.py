@@ -22,6 +22,8 @@ HOLD: Final = "hold"
 DROP: Final = "drop"
 # The built-in handler that splits batches; the name is reserved.
 SPLIT: Final = "split"
+# The `tenant` of a source whose tenants are the last segment of the path.
+TENANT_PATH: Final = ("path", "")
 # The built-in source and handler of `webhookctl smoke`, and the types of its events; the name is
 # reserved.
 SMOKE: Final = "smoke"
@@ -112,9 +114,9 @@ class SourceSpec:
     name within the stage. `identical_body` is the action on an event whose signed content was
     accepted under another id: "hold" (stored, its runs held), "run" or "drop". `tenant` is the
     location of the tenant's name as (kind, name): "header" (its name in lower case), "json" (a
-    path), "form" or "query"; () if the source has no tenants. `callers` is True for your own
-    callers, who get a status URL. `retention` is the seconds after which a payload is erased, 0 if
-    it is kept as long as its event. `personal` has the paths of the body's personal fields.
+    path), "form", "query" or "path"; () if the source has no tenants. `callers` is True for your
+    own callers, who get a status URL. `retention` is the seconds after which a payload is erased, 0
+    if it is kept as long as its event. `personal` has the paths of the body's personal fields.
     """
 
     name: str

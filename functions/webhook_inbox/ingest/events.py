@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.json_path import form_field, query_field, text_at
-from webhook_inbox.domain.manifest import SPLITTER, HandlerSpec, Manifest, SourceSpec
+from webhook_inbox.domain.manifest import SPLITTER, TENANT_PATH, HandlerSpec, Manifest, SourceSpec
 from webhook_inbox.domain.model import BATCH, Delivery, StoredEvent
 from webhook_inbox.domain.provider import Identity, Provider, Verified
 from webhook_inbox.domain.quotas import token
@@ -265,8 +265,12 @@ def tenant_of(delivery: Delivery, spec: SourceSpec) -> str:
     if not spec.tenant:
         return ""
     kind, name = spec.tenant
+    found: str | None
     if kind == "header":
         found = delivery.headers.get(name)
+    elif spec.tenant == TENANT_PATH:
+        # /webhooks/SOURCE/TENANT; API Gateway has decoded it.
+        found = delivery.path.partition(f"/webhooks/{spec.name}/")[2]
     else:
         found = {"json": text_at, "form": form_field, "query": query_field}[kind](delivery, name)
     return token(found) if found else ""

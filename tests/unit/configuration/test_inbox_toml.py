@@ -39,6 +39,7 @@ def test_a_source_needs_its_provider_alone() -> None:
         ('{ header = "X-Tenant" }', ("header", "x-tenant")),
         ('{ form = "account" }', ("form", "account")),
         ('{ query = "tenant" }', ("query", "tenant")),
+        ("{ path = true }", ("path", "")),
     ],
 )
 def test_a_tenant_has_one_location(written: str, location: tuple[str, str]) -> None:
@@ -49,11 +50,21 @@ def test_a_tenant_has_one_location(written: str, location: tuple[str, str]) -> N
     assert Manifest.from_data(data).sources == {"shop": source}
 
 
-@pytest.mark.parametrize("written", ["{}", '{ path = "x" }', '{ json = "a", query = "b" }', '"a"'])
+@pytest.mark.parametrize(
+    "written", ["{}", '{ path = "x" }', "{ path = false }", '{ json = "a", query = "b" }', '"a"']
+)
 def test_a_tenant_without_one_location_is_refused(written: str) -> None:
     told = fault(f'[sources.shop]\nprovider = "stripe"\ntenant = {written}\n')
 
     assert "tenant" in told
+
+
+def test_a_source_with_tenants_in_the_path_has_no_fixed_url() -> None:
+    calls = '[sources.calls]\nprovider = "twilio"\ntenant = { path = true }\n'
+    told = fault(calls + 'url = "https://in.example/webhooks/calls"\n')
+
+    assert told.startswith("[sources.calls] tenant: url fixes the path")
+    assert "url" not in load(calls).sources["calls"].settings
 
 
 def test_what_a_source_says_reaches_the_manifest() -> None:

@@ -40,6 +40,23 @@ def test_the_tenant_is_read_from_its_location(location: tuple[str, ...], expecte
     assert tenant(world) == expected
 
 
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/webhooks/acme/t-1", "t-1"),
+        ("/webhooks/acme/acct/7", "acct/7"),
+        ("/webhooks/acme", ""),
+        ("/webhooks/acme/", ""),
+    ],
+)
+def test_the_tenant_is_read_from_the_path(path: str, expected: str) -> None:
+    world = World(with_source(replace(ACME, tenant=("path", ""))))
+
+    world.ingest.receive(replace(world.delivery(), path=path))
+
+    assert tenant(world) == expected
+
+
 @pytest.mark.parametrize("name", ["a b", "ü", "x" * 129, "\ud800"])
 def test_a_name_that_sqs_does_not_take_as_a_group_is_hashed(name: str) -> None:
     world = World(with_source(replace(ACME, tenant=("header", "x-tenant"))))

@@ -38,6 +38,14 @@ def test_an_event_has_what_the_payload_format_has() -> None:
     assert made["headers"]["content-length"] == "7"
 
 
+def test_a_tenant_in_the_path_is_a_parameter() -> None:
+    made = _event(_request(b"", target=b"/webhooks/acme/acct%207"))
+    assert (made["rawPath"], made["pathParameters"]) == (
+        "/webhooks/acme/acct 7",
+        {"tenant": "acct 7"},
+    )
+
+
 def test_what_is_not_there_is_left_out_rather_than_empty() -> None:
     made = _event(_request(b"", target=b"/webhooks/acme"))
     assert not {"body", "queryStringParameters"} & set(made)

@@ -23,6 +23,7 @@ SURELY_FITS: Final = EVENT_LIMIT // 6 - 64 * 1024
 # API Gateway passes these as text, all others in base64.
 TEXTUAL: Final = frozenset({"application/json", "application/xml", "application/javascript"})
 PREFIX: Final = b"/webhooks/"
+WEBHOOKS: Final = PREFIX.decode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ def event(request: Request, *, api_id: str) -> dict[str, Any]:
         "rawQueryString": query,
         "headers": headers,
         "requestContext": _context(request, api_id=api_id, headers=headers),
-        "pathParameters": {"source": unquote(path.rpartition("/")[2])},
+        "pathParameters": _parameters(path),
         "isBase64Encoded": encoded,
     }
     if request.body:
@@ -82,6 +83,12 @@ def event(request: Request, *, api_id: str) -> dict[str, Any]:
     if query:
         made["queryStringParameters"] = _joined_pairs(parse_qsl(query, keep_blank_values=True))
     return made
+
+
+def _parameters(path: str) -> dict[str, str]:
+    """Returns the path parameters of the source's route, or of its route with a tenant."""
+    source, slash, tenant = path.removeprefix(WEBHOOKS).partition("/")
+    return {"tenant": unquote(tenant)} if slash else {"source": unquote(source)}
 
 
 def joined(request: Request) -> dict[str, str]:

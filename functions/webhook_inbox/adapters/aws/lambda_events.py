@@ -58,11 +58,12 @@ def message_from(record: Mapping[str, Any]) -> Message:
 
 
 def _source(event: Mapping[str, Any], path: str) -> str:
-    named = (event.get("pathParameters") or {}).get("source")
-    if named is not None:
-        return str(named)
+    named = event.get("pathParameters") or {}
+    if named.get("source") is not None:
+        return str(named["source"])
     # rawPath begins with the stage unless that is $default.
-    return unquote(path.partition(PREFIX)[2])
+    found = path.partition(PREFIX)[2]
+    return unquote(found.partition("/")[0] if "tenant" in named else found)
 
 
 def _headers(headers: Mapping[str, Any]) -> dict[str, str]:

@@ -130,6 +130,8 @@ def test_no_headers_are_no_error(headers: Any) -> None:
         ("/webhooks/", None, ""),
         ("/", None, ""),
         ("/webhooks/stripe/extra", None, "stripe/extra"),
+        ("/webhooks/stripe/t-1", {"tenant": "t-1"}, "stripe"),
+        ("/prod/webhooks/stripe/a/b", {"tenant": "a/b"}, "stripe"),
         ("/webhooks/%ff%zz", None, "\ufffd%zz"),
     ],
 )
