@@ -260,8 +260,9 @@ def test_a_higher_version_is_an_upgrade(project: Workplace) -> None:
     source = project.top / "source"
     for name in SHIPPED:
         shutil.copytree(CLONE / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("LICENSE", "README.md"):
-        shutil.copy(CLONE / name, source)
+    (source / "docs").mkdir()
+    for name in ("LICENSE", "README.md", "docs/runbook.md"):
+        shutil.copy(CLONE / name, source / name)
     settings = (CLONE / "pyproject.toml").read_text()
     changed, count = re.subn(r'(?m)^version = ".*"$', f'version = "{HIGHER}"', settings)
     assert count == 1
