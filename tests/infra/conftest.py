@@ -71,7 +71,7 @@ def write_functions(top: Path, *, inbox: str = INBOX) -> Path:
     return functions
 
 
-# What the handlers modules declare, by module and the contents of all modules.
+# The declared handlers, by module and the contents of all modules.
 _DECLARED: dict[tuple[str, frozenset[tuple[str, bytes]]], list[HandlerSpec]] = {}
 
 

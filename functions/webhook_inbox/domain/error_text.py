@@ -79,7 +79,7 @@ def normalised(text: str) -> str:
         exhausted: KeyError: 'sku-12'      →  KeyError: <text>
         POST /orders/981 answered 503      →  POST /orders/<number> answered 503
     """
-    return plain(_VARIABLE.sub(_kind, _ENDING.sub("", text[:READ_LIMIT])))
+    return _VARIABLE.sub(_kind, plain(text))
 
 
 def plain(text: str) -> str:

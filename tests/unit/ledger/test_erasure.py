@@ -55,17 +55,21 @@ def test_no_payload_is_left_and_a_later_delivery_is_a_duplicate(world: World, bo
     assert PERSONAL not in stored(world)
 
 
+def assert_skipped(world: World) -> None:
+    run = world.run()
+    assert run is not None
+    assert run.status is Status.SKIPPED
+    assert "its payload was erased on 2026-" in run.last_error
+    assert world.handled == []
+
+
 def test_a_run_that_has_not_begun_ends_as_skipped(world: World) -> None:
     world.deliver(body=BODY)
     erased(world)
 
     world.run_until_quiet()
 
-    run = world.run()
-    assert run is not None
-    assert run.status is Status.SKIPPED
-    assert "its payload was erased on 2026-" in run.last_error
-    assert world.handled == []
+    assert_skipped(world)
 
 
 def test_a_run_whose_body_is_erased_before_it_is_read_ends_as_skipped(
@@ -81,11 +85,7 @@ def test_a_run_whose_body_is_erased_before_it_is_read_ends_as_skipped(
     monkeypatch.setattr(world.blobs, "get", erased_before)
     world.run_until_quiet()
 
-    run = world.run()
-    assert run is not None
-    assert run.status is Status.SKIPPED
-    assert "its payload was erased on 2026-" in run.last_error
-    assert world.handled == []
+    assert_skipped(world)
 
 
 def test_a_run_whose_body_is_erased_before_its_ordering_key_is_read_ends_as_skipped(

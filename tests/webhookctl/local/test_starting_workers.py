@@ -32,7 +32,7 @@ CONFIG = {
 
 @pytest.fixture
 def unpacked(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[threading.Event, threading.Event]]:
-    """Whether a worker has unpacked its code, and whether its process may start."""
+    """A worker's two events: its code is unpacked, and its process may start."""
     ready, go, start = threading.Event(), threading.Event(), subprocess.Popen
 
     def waits(*arguments: Any, **options: Any) -> Any:
