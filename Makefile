@@ -94,7 +94,7 @@ rights: setup ## remove each right of each function in turn, and expect that som
 incidents: setup ## resolve scripted incidents on the local runtime with the runbook's commands; 4 minutes
 	$(BIN)/pytest tests/proof/test_incidents.py --quiet
 
-proof: simulate mutants fuzz storm rights ## run simulate, mutants, fuzz, storm and rights
+proof: simulate mutants fuzz storm rights incidents ## run simulate, mutants, fuzz, storm, rights and incidents
 
 lock: ## regenerate the lock files under requirements/; needs uv
 	scripts/lock.sh

@@ -205,11 +205,13 @@ def _terminal(width: int) -> Iterator[Terminal]:
 def _target(world: World, selection: Selection) -> Target:
     doubles: dict[str, Any] = {
         "lambda": Lambda(world),
-        "memory": world.table,
+        "table": world.table,
+        "blobs": world.blobs,
         "lanes": world.lanes,
     }
     return MemoryTarget(
-        name="the local inbox",
+        name="local",
+        api_url="http://127.0.0.1:8787",
         local=selection.local,
         stage="local",
         table_name="ledger",

@@ -1,9 +1,10 @@
 """The form in which an alarm is declared: data, of which `alarms.py` makes resources."""
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Final
+from typing import Final, Self
 
 from webhook_inbox.domain.metrics import Metric
 
@@ -12,7 +13,6 @@ from webhook_inbox.domain.metrics import Metric
 SERIES_LIMIT: Final = 10
 MINUTE: Final = 60
 HOUR: Final = 3_600
-RUNBOOK: Final = "docs/runbook.md"
 
 
 class Severity(StrEnum):
@@ -47,20 +47,22 @@ class AlarmDeclaration:
         id: its name in the stack; a suffix after a dash is a handler's or a group's.
         severity: the topic that it notifies.
         series: the metrics m1, m2, … of its expression; the one metric without an expression.
-        expression: metric math, "" for the metric itself.
+        combine: MAX or SUM, which combines any number of series; more than ten make several alarms.
+        expression: metric math, in which `all` is the combined series; "" for the metric itself.
         period: seconds.
         threshold: it is breached by a value of at least this, or with `at_most` of at most this.
         periods: the periods that are evaluated.
         datapoints: how many of them must breach the threshold, 0 for all.
         missing: the treatment of a period without a value.
-        text: the condition and its effect; a command in it begins with `webhookctl`.
-        first: the first command, without `webhookctl`.
+        text: the condition, its effect and its cause, without commands: they are in the runbook.
+        first: the first command, without `webhookctl`; it changes nothing.
         consequence: it notifies through the composite alarm, and not during an outage.
     """
 
     id: str
-    severity: Severity
+    severity: Severity = Severity.NOTIFY
     series: tuple[Series, ...]
+    combine: str = ""
     expression: str = ""
     period: int = 5 * MINUTE
     threshold: float = 1
@@ -72,6 +74,20 @@ class AlarmDeclaration:
     first: str
     consequence: bool = False
 
+    def split(self) -> Iterator[Self]:
+        """Yields an alarm for each group of at most ten series to combine: Backlog, Backlog-2."""
+        if not self.combine:
+            yield self
+            return
+        for start in range(0, len(self.series), SERIES_LIMIT):
+            suffix = f"-{start // SERIES_LIMIT + 1}" if start else ""
+            group = self.series[start : start + SERIES_LIMIT]
+            names = ", ".join(f"m{place}" for place, _ in enumerate(group, start=1))
+            every = f"{self.combine}([{names}])" if len(group) > 1 else "m1"
+            single = len(group) == 1 and not self.expression
+            expression = "" if single else (self.expression or "all").replace("all", every)
+            yield replace(self, id=self.id + suffix, series=group, expression=expression)
+
     @property
     def anchor(self) -> str:
         """The anchor of its page in the runbook: DlqDepth-2 has `dlq-depth`."""
@@ -79,15 +95,17 @@ class AlarmDeclaration:
 
     def description(self, stack: str) -> str:
         """Returns the text of its notifications, with commands for a stack."""
-        return describe(self.text, first=self.first, severity=self.severity, id=self.id).replace(
-            "`webhookctl ", f"`webhookctl --stack {stack} "
+        return describe(
+            self.text, first=self.first, severity=self.severity, page=self.anchor, stack=stack
         )
 
 
-def describe(text: str, *, first: str, severity: Severity, id: str) -> str:  # noqa: A002 - its name
+def describe(text: str, *, first: str, severity: Severity, page: str, stack: str) -> str:
     """Returns an alarm's text: the condition, the first command, severity and runbook page."""
+    program = f"webhookctl --stack {stack}"
     return (
-        f"{text} First: `webhookctl {first}`. Severity: {severity}. Runbook: {RUNBOOK}#{anchor(id)}"
+        f"{text} First: `{program} {first}`. Severity: {severity}."
+        f" Runbook: `{program} runbook {page}`"
     )
 
 
@@ -105,9 +123,3 @@ def of_inbox(namespace: str, metric: Metric, statistic: str = "Sum", **dimension
     if tuple(dimensions) not in metric.dimensions:
         raise ValueError(f"{metric.name} has the dimensions {metric.dimensions}: {dimensions}")
     return Series(namespace=namespace, name=metric.name, statistic=statistic, dimensions=dimensions)
-
-
-def of_all(function: str, number: int) -> str:
-    """Returns the expression of `function` over m1 to the given number, "" for one."""
-    names = ", ".join(f"m{place}" for place in range(1, number + 1))
-    return f"{function}([{names}])" if number > 1 else ""

@@ -12,6 +12,7 @@ from webhook_inbox_cdk.alarm_declaration import (
     MissingData,
     Series,
     Severity,
+    anchor,
     describe,
 )
 from webhook_inbox_cdk.intake_alarms import intake_alarms
@@ -34,9 +35,9 @@ _MISSING: Final = {
 
 def declarations(watched: Watched) -> Iterator[AlarmDeclaration]:
     """Yields the declaration of each metric alarm of a stack."""
-    yield from intake_alarms(watched)
-    yield from run_alarms(watched)
-    yield from maintenance_alarms(watched)
+    for alarms in (intake_alarms, run_alarms, maintenance_alarms):
+        for declared in alarms(watched):
+            yield from declared.split()
 
 
 class Alarms(Construct):
@@ -73,9 +74,7 @@ class Alarms(Construct):
         return alarm
 
     def _consequences(
-        self,
-        declared: Mapping[str, AlarmDeclaration],
-        made: Mapping[str, cloudwatch.Alarm],
+        self, declared: Mapping[str, AlarmDeclaration], made: Mapping[str, cloudwatch.Alarm]
     ) -> None:
         """Adds the composite alarm: one notification for all consequences, none in an outage."""
         followers = [made[name] for name, each in declared.items() if each.consequence]
@@ -84,9 +83,10 @@ class Alarms(Construct):
             "One or more of the alarms that an outage causes are on, and no outage is:"
             f" {', '.join(ROOTS)} are off. The list shows which. This alarm notifies once; another"
             " one that follows changes only the list.",
-            first=f"--stack {Stack.of(self).stack_name} alarms list",
+            first="alarms list",
             severity=Severity.NOTIFY,
-            id=CONSEQUENCES,
+            page=anchor(CONSEQUENCES),
+            stack=Stack.of(self).stack_name,
         )
         composite = cloudwatch.CfnCompositeAlarm(
             self,

@@ -131,9 +131,12 @@ class Api(Construct):
     def _count_throttled(self) -> None:
         """Counts answers of 429, which API Gateway's own metrics do not tell from other 4xx."""
         throttled = logs.FilterPattern.string_value("$.status", "=", "429")
-        known = logs.FilterPattern.string_value("$.route", "!=", UNKNOWN)
+        # Neither loses a delivery, and both are open to anyone.
+        stored = [
+            logs.FilterPattern.string_value("$.route", "!=", route) for route in (UNKNOWN, STATUS)
+        ]
         for name, pattern, dimensions in (
-            (THROTTLED.name, logs.FilterPattern.all(throttled, known), None),
+            (THROTTLED.name, logs.FilterPattern.all(throttled, *stored), None),
             (THROTTLED_BY_ROUTE.name, throttled, {"route": "$.route"}),
         ):
             logs.MetricFilter(

@@ -53,12 +53,13 @@ class Dashboard(Construct):
         own, sources = self._watched.own, self._watched.manifest.sources
         accepted = [own(metrics.ACCEPTED, source=name) for name in sources]
         time = metrics.ACKNOWLEDGEMENT_TIME
+        times = [own(time, "p50"), own(time, "p99"), self._watched.of_api("Latency", "p99")]
         return [
             _graph("Accepted events by source", accepted),
             _graph(
                 "Known deliveries by kind", [own(metrics.DUPLICATES, kind=k) for k in Duplicate]
             ),
-            _graph("Acknowledgement time, ms", [own(time, "p50"), own(time, "p99")]),
+            _graph("Acknowledgement time, ms", times),
         ]
 
     def _refusals(self) -> list[cloudwatch.IWidget]:
@@ -126,7 +127,7 @@ class Dashboard(Construct):
         return [
             _graph("Dead letters in and out", [dead, sent]),
             _graph("DLQ depth", depths),
-            _graph("DLQ age, s", [of_queue(AGE, queue) for queue in watched.dead.values()]),
+            _graph("DLQ age, s", [own(metrics.OLDEST_DEAD_LETTER, "Maximum")]),
             _graph("Replayed runs", replayed),
         ]
 
@@ -164,7 +165,8 @@ def _search(
     title: str, watched: Watched, metric: metrics.Metric, statistic: str = "Sum"
 ) -> cloudwatch.GraphWidget:
     """Returns a graph of all values of a metric's last dimensions: routes, reasons, handlers."""
-    schema = ",".join((watched.namespace, *metric.dimensions[-1]))
+    # A namespace with a character that is not alphanumeric, such as a stack's dash, needs quotes.
+    schema = ",".join((f'"{watched.namespace}"', *metric.dimensions[-1]))
     found = f'{{{schema}}} MetricName="{metric.name}"'
     search = cloudwatch.MathExpression(
         expression=f"SEARCH('{found}', '{statistic}', 300)",

@@ -46,8 +46,7 @@ class Domain(Construct):
                 name=spec.name,
                 type="A",
                 alias_target=route53.CfnRecordSet.AliasTargetProperty(
-                    dns_name=name.regional_domain_name,
-                    hosted_zone_id=name.regional_hosted_zone_id,
+                    dns_name=name.regional_domain_name, hosted_zone_id=name.regional_hosted_zone_id
                 ),
             )
 

@@ -16,10 +16,7 @@ from webhook_inbox_cdk.waive import waive, wildcard
 RUNTIMES: Final = {"3.12": lambda_.Runtime.PYTHON_3_12, "3.13": lambda_.Runtime.PYTHON_3_13}
 # A resource, for actions that AWS does not limit to one.
 EVERYTHING: Final = "*"
-ARCHITECTURES: Final = {
-    "arm64": lambda_.Architecture.ARM_64,
-    "x86_64": lambda_.Architecture.X86_64,
-}
+ARCHITECTURES: Final = {"arm64": lambda_.Architecture.ARM_64, "x86_64": lambda_.Architecture.X86_64}
 
 # Why log groups have no key of their own.
 CLOUDWATCH_KEY: Final = (
@@ -83,10 +80,7 @@ class InboxFunction(lambda_.Function):
             architecture=ARCHITECTURES[shape.bundle.platform.architecture],
             timeout=Duration.seconds(shape.timeout),
             memory_size=shape.memory,
-            environment={
-                **shape.environment,
-                "POWERTOOLS_SERVICE_NAME": shape.name,
-            },
+            environment={**shape.environment, "POWERTOOLS_SERVICE_NAME": shape.name},
             log_group=log_group,
             role=role,
             **shape.extra,

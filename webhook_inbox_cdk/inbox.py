@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Self
@@ -146,13 +146,9 @@ class WebhookInbox(Construct):
         functions = (ingest, *self.processors.values(), replay, reconciler)
         self._trace(props.tracing, functions)
         settings = inbox_toml.load(props.functions / "inbox.toml", stage=props.stage)
-        functions = (ingest, *self.processors.values(), replay, reconciler)
+        logs = [each.log_group.log_group_arn for each in functions]
         policies = Policies(
-            self,
-            "Policies",
-            resources=resources,
-            replay=replay.function_arn,
-            logs=[each.log_group.log_group_arn for each in functions],
+            self, "Policies", resources=resources, replay=replay.function_arn, logs=logs
         )
         self._guide(props)
         api = Api(
@@ -165,32 +161,18 @@ class WebhookInbox(Construct):
         )
         watched = self._watched(resources, api, ingest, replay, reconciler)
         Alarms(self, "Alarms", watched=watched, recipients=settings.alarms)
-        functions = (ingest, *self.processors.values(), replay, reconciler)
-        groups = [function.log_group.log_group_name for function in functions]
-        saved_queries(self, groups)
+        groups = {each.function_name: each.log_group.log_group_name for each in functions}
+        saved_queries(self, [*groups.values()])
         if props.dashboard:
-            Dashboard(self, "Dashboard", watched=watched, log_groups=groups)
+            Dashboard(self, "Dashboard", watched=watched, log_groups=[*groups.values()])
         Stack.of(self).add_metadata(METADATA, json.dumps(self.manifest.to_data()))
         url = self._domain(settings, api) if props.stage != LOCAL else api.url
         self._outputs(
             {
                 "Stage": props.stage,
                 "ApiUrl": url,
-                "TableName": resources.ledger.table.table_name,
-                "BucketName": resources.bodies.bucket.bucket_name,
-                "QueueUrls": json.dumps(resources.queue_urls),
-                "DlqUrls": json.dumps(resources.dlq_urls),
-                "SecretPrefix": resources.secrets.prefix,
-                "GeneratedKeys": json.dumps(resources.secrets.token_key),
-                "IngestFunctionName": ingest.function_name,
-                "ProcessorFunctionNames": json.dumps(
-                    {lane: function.function_name for lane, function in self.processors.items()}
-                ),
-                "ReplayFunctionName": replay.function_name,
-                "ReconcilerFunctionName": reconciler.function_name,
-                "LogGroupNames": json.dumps(
-                    {each.function_name: each.log_group.log_group_name for each in functions}
-                ),
+                **_of_resources(resources),
+                **_of_functions(watched, groups),
                 **{f"{name}PolicyArn": arn for name, arn in policies.arns.items()},
                 **_webhook_urls(url, self.manifest.sources),
             }
@@ -263,12 +245,7 @@ class WebhookInbox(Construct):
         )
 
     def _watched(
-        self,
-        resources: Resources,
-        api: Api,
-        ingest: Ingest,
-        replay: Replay,
-        reconciler: Reconciler,
+        self, resources: Resources, api: Api, ingest: Ingest, replay: Replay, reconciler: Reconciler
     ) -> Watched:
         lanes = resources.lanes
         return Watched(
@@ -289,6 +266,27 @@ class WebhookInbox(Construct):
         """Writes the outputs at stack level, where CDK keeps their names unchanged."""
         for name, value in values.items():
             CfnOutput(Stack.of(self), name, value=value)
+
+
+def _of_resources(resources: Resources) -> dict[str, str]:
+    return {
+        "TableName": resources.ledger.table.table_name,
+        "BucketName": resources.bodies.bucket.bucket_name,
+        "QueueUrls": json.dumps(resources.queue_urls),
+        "DlqUrls": json.dumps(resources.dlq_urls),
+        "SecretPrefix": resources.secrets.prefix,
+        "GeneratedKeys": json.dumps(resources.secrets.token_key),
+    }
+
+
+def _of_functions(watched: Watched, log_groups: Mapping[str, str]) -> dict[str, str]:
+    return {
+        "IngestFunctionName": watched.ingest,
+        "ProcessorFunctionNames": json.dumps(watched.processors),
+        "ReplayFunctionName": watched.replay,
+        "ReconcilerFunctionName": watched.reconciler,
+        "LogGroupNames": json.dumps(log_groups),
+    }
 
 
 def _webhook_urls(api_url: str, sources: Iterable[str]) -> dict[str, str]:

@@ -19,6 +19,9 @@ from webhook_inbox.domain.manifest import HOLD
 NEAR_LIMIT: Final = 0.7
 REJECTED_AT_LEAST: Final = 20
 REJECTED_PERCENT: Final = 10
+# In an inbox with few deliveries: half of them.
+FEW_AT_LEAST: Final = 5
+FEW_PERCENT: Final = 50
 
 
 def intake_alarms(watched: Watched) -> Iterator[AlarmDeclaration]:
@@ -37,93 +40,91 @@ def _answers(watched: Watched) -> Iterator[AlarmDeclaration]:
         periods=10,
         datapoints=3,
         text="The API returned 5xx in 3 of the last 10 minutes: deliveries are not stored, and"
-        " providers retry for a limited time. Read ingest's log for the outcome: no-secret needs"
-        " `webhookctl secrets set NAME`; unavailable is DynamoDB or SQS; broken is a fault of the"
-        " code: deploy the version before.",
+        " providers retry for a limited time. A source has no secret, DynamoDB or SQS is"
+        " unavailable, or the code has a fault.",
         first="doctor",
     )
-    # One 5xx can lose a delivery: GitHub does not retry. A crash of ingest is a 5xx too.
+    # One 5xx can lose a delivery: some providers do not retry. A crash of ingest is a 5xx too.
     yield AlarmDeclaration(
         id="ApiErrors",
-        severity=Severity.NOTIFY,
         series=(watched.of_api("5xx"),),
         period=MINUTE,
-        text="The API returned a 5xx response, and the provider retries; GitHub does not. Read"
-        " ingest's log. Find missing events of GitHub:"
-        " `webhookctl sources reconcile github --hook HOOK --since 1h`.",
+        text="The API returned a 5xx response: a delivery was not acknowledged."
+        f" {_retries(watched)}",
         first="inbox list --since 1h",
     )
     yield AlarmDeclaration(
         id="IngestFaults",
-        severity=Severity.NOTIFY,
         series=(watched.own(metrics.INGEST_FAULTS),),
-        text="Ingest failed on a delivery because of a bug, and the provider retries. Its log has"
-        " the source and the traceback. Deploy a fix, then check that the event arrived.",
-        first="inbox list --since 1h",
+        text="Ingest failed on a delivery because of a bug, and answered 500. Its log has the"
+        f" source and the traceback. {_retries(watched)}",
+        first="doctor",
     )
     limit = watched.answer_limit
     yield AlarmDeclaration(
         id="IngestSlow",
-        severity=Severity.NOTIFY,
-        series=(watched.own(metrics.ACKNOWLEDGEMENT_TIME, "p99"),),
+        # API Gateway's time has what ingest cannot measure: its own cold start, and its time-outs.
+        series=(watched.of_api("Latency", "p99"),),
         threshold=round(1_000 * limit * NEAR_LIMIT),
         periods=3,
-        text=f"The slowest 1 % of deliveries took over {NEAR_LIMIT:.0%} of {limit} s, the strictest"
+        text=f"The slowest 1 % of requests took over {NEAR_LIMIT:.0%} of {limit} s, the strictest"
         " answer limit of the configured providers, for 15 minutes. Beyond it the provider counts"
-        " a failure and sends again. See cold starts, DynamoDB's and SQS's latency in the"
-        " dashboard; raise ingest's memory.",
+        " a failure and sends again. Cold starts, DynamoDB or SQS are slow.",
         first="alarms list",
         consequence=True,
     )
     yield AlarmDeclaration(
         id="Throttled",
-        severity=Severity.NOTIFY,
         series=(watched.own(metrics.THROTTLED),),
         period=MINUTE,
         text="API Gateway answered 429: a source, or the completions, exceed their throttle, and"
         f" the deliveries are not stored. The metric {metrics.THROTTLED_BY_ROUTE.name} names the"
-        " route. Raise its throttle in inbox.toml and deploy. GitHub does not retry.",
-        first="sources reconcile github --hook HOOK --since 1d",
+        f" route. {_retries(watched)}",
+        first="inbox list --since 1h",
     )
+
+
+def _retries(watched: Watched) -> str:
+    """Returns what follows a failed delivery at the providers of the stack's sources."""
+    specs = watched.manifest.sources.items()
+    never = sorted(name for name, spec in specs if not providers.load(spec).retries)
+    most = "Its provider sends it again for a limited time"
+    return f"{most}, except for {', '.join(never)}." if never else f"{most}."
 
 
 def _verification(watched: Watched) -> Iterator[AlarmDeclaration]:
     deliveries = watched.own(metrics.ACKNOWLEDGEMENT_TIME, "SampleCount")
+    # Scaled, since an alarm has one threshold.
+    few = f"IF(m1 >= {FEW_AT_LEAST}, {100 * REJECTED_PERCENT // FEW_PERCENT} * m1 / m2, 0)"
     yield AlarmDeclaration(
         id="RejectedRate",
-        severity=Severity.NOTIFY,
         series=(watched.own(metrics.REJECTED), deliveries),
-        expression=f"IF(m1 >= {REJECTED_AT_LEAST}, 100 * m1 / m2, 0)",
+        expression=f"IF(m1 >= {REJECTED_AT_LEAST}, 100 * m1 / m2, {few})",
         period=15 * MINUTE,
         threshold=REJECTED_PERCENT,
         text=f"{REJECTED_PERCENT} % of the deliveries of 15 minutes, and at least"
-        f" {REJECTED_AT_LEAST}, failed verification: a wrong or rotated secret, or forgeries."
-        " Rejected deliveries are kept 7 days. Correct the secret:"
-        " `webhookctl secrets set NAME`; then `webhookctl rejected release --yes`.",
+        f" {REJECTED_AT_LEAST}, or {FEW_PERCENT} %, and at least {FEW_AT_LEAST}, failed"
+        " verification: a wrong or rotated secret, a proxy that changes bodies, or forgeries."
+        " Rejected deliveries are kept for 7 days; genuine ones can be accepted later.",
         first="rejected list --since 1h",
     )
-    offering = [n for n, s in watched.manifest.sources.items() if providers.load(s).offer]
-    if offering:
+    if any(providers.load(spec).offer for spec in watched.manifest.sources.values()):
         yield AlarmDeclaration(
             id="ContestedEnrolments",
-            severity=Severity.NOTIFY,
             series=(watched.own(metrics.REJECTED, reason=str(Reason.CONTESTED_ENROLMENT)),),
             text="Two different secrets were offered in one enrolment, so at least one was not"
-            " the provider's. None is accepted; deliveries are answered 503 and kept. Ingest's log"
-            " names the source. Delete the webhook at the provider, enrol again, and create one"
-            " webhook.",
-            first=f"secrets enrol {offering[0] if len(offering) == 1 else 'SOURCE'}",
+            " the provider's. None is accepted; deliveries are answered 503 and kept.",
+            first="rejected list --since 1h",
         )
 
 
 def _bodies(watched: Watched) -> Iterator[AlarmDeclaration]:
     yield AlarmDeclaration(
         id="Conflicts",
-        severity=Severity.NOTIFY,
         series=(watched.own(metrics.CONFLICTS),),
-        text="A known event id arrived with different content; the delivery was refused and"
-        " stored. Ingest's log names source and id; compare both contents with the provider's log.",
-        first="inbox inspect EVENT_ID",
+        text="A known event id arrived with different content; the delivery was stored, and does"
+        " not run. Ingest's log has its source and id.",
+        first="doctor",
     )
     if any(
         spec.identical_body == HOLD and providers.load(spec).guard is not None
@@ -131,10 +132,8 @@ def _bodies(watched: Watched) -> Iterator[AlarmDeclaration]:
     ):
         yield AlarmDeclaration(
             id="HeldIdentical",
-            severity=Severity.NOTIFY,
             series=(watched.own(metrics.HELD_IDENTICAL),),
             text="An event has the body of an earlier one: a second event, or a captured delivery."
-            " It is stored and its runs are held. Compare with the provider's log, then"
-            " `webhookctl hold approve EVENT_ID --reason TEXT`, or deny.",
+            " It is stored, and its runs are held until they are approved or denied.",
             first="hold list --subject identical-body",
         )

@@ -8,7 +8,6 @@ from webhook_inbox_cdk.alarm_declaration import (
     AlarmDeclaration,
     MissingData,
     Severity,
-    of_all,
 )
 from webhook_inbox_cdk.watched import Watched, of_function
 
@@ -33,26 +32,22 @@ def _passes(watched: Watched) -> Iterator[AlarmDeclaration]:
         periods=2,
         missing=MissingData.FIRES,
         text="The reconciler completed at most 2 passes instead of 5 in each of two periods of 5"
-        " minutes; parked and lost runs are not resumed. Check its schedule and its log. May fire"
-        " once after the first deployment.",
+        " minutes; parked and lost runs are not resumed. Its schedule is disabled, or it fails. May"
+        " fire once after the first deployment.",
         first="doctor",
     )
-    failed = watched.own(metrics.RECONCILER_FAILED)
-    crashes = of_function("Errors", watched.reconciler)
     yield AlarmDeclaration(
         id="ReconcilerFailing",
-        severity=Severity.NOTIFY,
-        series=(failed, crashes),
-        expression=of_all("SUM", 2),
+        series=(watched.own(metrics.RECONCILER_FAILED), of_function("Errors", watched.reconciler)),
+        combine="SUM",
         periods=3,
         text="The reconciler has crashed, or failed on some runs, for 15 minutes. Its log names the"
         " runs and the errors.",
-        first="inbox list --status failed",
+        first="doctor",
         consequence=True,
     )
     yield AlarmDeclaration(
         id="ReconcilerIncomplete",
-        severity=Severity.NOTIFY,
         series=(watched.own(metrics.RECONCILER_INCOMPLETE),),
         periods=3,
         text="The reconciler has not finished a pass in time for 15 minutes: more runs are due"
@@ -62,14 +57,13 @@ def _passes(watched: Watched) -> Iterator[AlarmDeclaration]:
     )
     yield AlarmDeclaration(
         id="ReconcilerFound",
-        severity=Severity.NOTIFY,
         series=(watched.own(metrics.RECONCILER_FOUND),),
         period=15 * MINUTE,
         threshold=5,
         text="The reconciler found 5 runs in 15 minutes that had no message or whose worker was"
-        " lost, and sent them. Ingest or processors stop between two calls: check their logs for"
-        " crashes, timeouts and SQS errors.",
-        first="inbox list --since 1h",
+        " lost, and sent them. Ingest or processors stop between two calls: crashes, time-outs or"
+        " errors of SQS.",
+        first="doctor",
         consequence=True,
     )
 
@@ -77,15 +71,13 @@ def _passes(watched: Watched) -> Iterator[AlarmDeclaration]:
 def _given_up(watched: Watched) -> Iterator[AlarmDeclaration]:
     yield AlarmDeclaration(
         id="RunsLost",
-        severity=Severity.NOTIFY,
         series=(watched.own(metrics.RUNS_LOST),),
-        text="The reconciler gave up on runs after six sends. Check that the lane's event source"
-        " mapping is enabled, then `webhookctl replay --status dead_letter --yes`.",
-        first="inbox list --status dead_letter",
+        text="The reconciler gave up on runs after six sends: no worker received them. The"
+        " lane's event source is disabled, or its function cannot start.",
+        first="doctor",
     )
     yield AlarmDeclaration(
         id="RunsExpired",
-        severity=Severity.NOTIFY,
         series=(watched.own(metrics.RUNS_EXPIRED),),
         text="The reconciler gave up on runs that waited until their events expired. Ask the"
         " provider to send the events again.",
@@ -94,14 +86,12 @@ def _given_up(watched: Watched) -> Iterator[AlarmDeclaration]:
     # Counted once a day for each run: the alarm lasts until a day has passed without one.
     yield AlarmDeclaration(
         id="RunsNearExpiry",
-        severity=Severity.NOTIFY,
         series=(watched.own(metrics.RUNS_NEAR_EXPIRY),),
         period=HOUR,
         periods=24,
         datapoints=1,
-        text="Runs still wait whose events expire within 7 days; they are then given up. Resume"
-        " their handler, decide their requests, or send one now: `webhookctl replay EVENT_ID"
-        " --yes`.",
+        text="Runs still wait whose events expire within 7 days; they are then given up. A"
+        " handler is paused, a request is undecided, or a circuit is open.",
         first="inbox list --status deferred",
     )
 
@@ -109,17 +99,15 @@ def _given_up(watched: Watched) -> Iterator[AlarmDeclaration]:
 def _replays(watched: Watched) -> Iterator[AlarmDeclaration]:
     yield AlarmDeclaration(
         id="ReplayErrors",
-        severity=Severity.NOTIFY,
         series=(of_function("Errors", watched.replay),),
         text="A replay was rejected or raised an error, which an invocation from the console may"
-        " not show; check its log. Runs that it sent stay sent.",
+        " not show. Runs that it sent stay sent.",
         first="audit --action replay",
     )
     yield AlarmDeclaration(
         id="ReplayInterrupted",
-        severity=Severity.NOTIFY,
         series=(watched.own(metrics.REPLAY_INTERRUPTED),),
-        text="The ledger or a queue failed during a replay; its result and its log have the error"
-        " and a cursor. Continue with the same options.",
+        text="The ledger or a queue failed during a replay; its result has the error and a"
+        " cursor. Runs that it sent stay sent.",
         first="audit --action replay",
     )

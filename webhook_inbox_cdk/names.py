@@ -9,7 +9,7 @@ from typing import Final
 from aws_cdk import Stack, Token
 from constructs import Construct
 
-from webhook_inbox.domain import quotas
+from webhook_inbox.domain import metrics, quotas
 from webhook_inbox.domain.errors import ConfigurationError
 
 PREFIX: Final = "WebhookInbox"
@@ -50,7 +50,7 @@ def _own_stack(scope: Construct) -> str:
 
 def metrics_namespace(scope: Construct) -> str:
     """Returns the namespace of the metrics that this stack's functions and log filters write."""
-    return f"{PREFIX}/{_own_stack(scope)}"
+    return metrics.namespace(_own_stack(scope))
 
 
 def queue_prefix(scope: Construct) -> str:

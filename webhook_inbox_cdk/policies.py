@@ -28,52 +28,18 @@ ATTRIBUTES: Final = "dynamodb:Attributes"
 AUDIT_ROWS: Final = "audit#*"
 # The attributes of an audit row, and of the same row in an event's history.
 AUDIT_ATTRIBUTES: Final = (
-    "pk",
-    "sk",
-    "action",
-    "by",
-    "proof",
-    "on_behalf_of",
-    "request_id",
-    "reason",
-    "request",
-    "event_ids",
-    "forced",
-    "expires_at",
+    *("pk", "sk", "action", "by", "proof", "on_behalf_of", "request_id"),
+    *("reason", "request", "event_ids", "forced", "expires_at"),
 )
 # The attributes of such a row that `conclude` changes.
 CONCLUSION: Final = ("pk", "sk", "counts")
 # The attributes of a held run and of its effect that a decision reads and changes.
 DECISION: Final = (
-    "pk",
-    "sk",
-    "status",
-    "generation",
-    "attempt_count",
-    "approvals",
-    "held",
-    "skip_reason",
-    "resumed_at",
-    "last_at",
-    "done_at",
-    "last_error",
-    "due_bucket",
-    "due_at",
-    "lease_id",
-    "claimed_until",
-    "next_attempt_at",
-    "parked",
-    "resends",
-    "waits_for",
-    "committed_at",
-    "committed_by",
-    "result",
-    "found_by",
-    "word",
-    "error",
-    "failed_at",
-    "busy_until",
-    "unrecorded",
+    *("pk", "sk", "status", "generation", "attempt_count", "approvals", "held", "skip_reason"),
+    *("resumed_at", "last_at", "done_at", "last_error", "due_bucket", "due_at", "lease_id"),
+    *("claimed_until", "next_attempt_at", "parked", "resends", "waits_for"),
+    *("committed_at", "committed_by", "result", "found_by", "word", "error"),
+    *("failed_at", "busy_until", "unrecorded"),
 )
 # The partitions that a decision about a held run changes.
 DECIDED: Final = ("event#*", "effect#*", AUDIT_ROWS)
@@ -81,6 +47,7 @@ DECIDED: Final = ("event#*", "effect#*", AUDIT_ROWS)
 DELETED: Final = ("smoke", "event#smoke#*", "conflict#smoke#*", "ordering_key#*", "selection#*")
 
 NO_ARN: Final = "CloudWatch's metrics and lists of alarms, and queries of logs, have no ARN."
+NO_NAMES: Final = "Lambda identifies an event source mapping by a random id, which has no name."
 OWN_NAMES: Final = "CloudFormation begins the names of the stack's resources with the stack's name."
 
 
@@ -100,15 +67,7 @@ class Policies(Construct):
         replay: str,
         logs: Sequence[str],
     ) -> None:
-        """Creates the policies.
-
-        Args:
-            scope: the inbox.
-            construct_id: the id.
-            resources: the stores and queues.
-            replay: the ARN of the replay function.
-            logs: the ARNs of the functions' log groups.
-        """
+        """Creates the policies; `replay` and `logs` are the ARNs of the function and log groups."""
         super().__init__(scope, construct_id)
         self._resources = resources
         self.arns = {
@@ -124,6 +83,7 @@ class Policies(Construct):
             _allow(
                 "cloudformation:DescribeStacks",
                 "cloudformation:GetTemplateSummary",
+                "cloudformation:ListStackResources",
                 on=[Aws.STACK_ID],
             ),
             _allow("dynamodb:BatchGetItem", "dynamodb:GetItem", on=[found.table]),
@@ -133,7 +93,19 @@ class Policies(Construct):
             _allow("s3:ListBucket", on=[bodies.bucket.bucket_arn]),
             _allow("sqs:GetQueueAttributes", on=[*found.work_queues, *found.dead_letter_queues]),
             _allow("logs:FilterLogEvents", "logs:StartQuery", on=logs),
-            _allow("sns:ListSubscriptionsByTopic", on=[self._own("sns", "", "-*")]),
+            # One statement, since a policy has 6,144 characters; each action is of one resource.
+            _allow(
+                "events:DescribeRule",
+                "lambda:GetEventSourceMapping",
+                "lambda:GetFunctionConfiguration",
+                "sns:ListSubscriptionsByTopic",
+                on=[
+                    self._own("events", "rule", between="/"),
+                    self._mappings(),
+                    self._own("lambda", "function"),
+                    self._own("sns"),
+                ],
+            ),
             _allow(
                 "cloudwatch:DescribeAlarms",
                 "cloudwatch:GetMetricData",
@@ -151,14 +123,7 @@ class Policies(Construct):
             _allow("dynamodb:PutItem", "dynamodb:UpdateItem", on=[found.table]),
             _allow("dynamodb:DeleteItem", on=[found.table], when=_only_keys(DELETED)),
             _deny("dynamodb:DeleteItem", on=[found.table], when=_any_key(AUDIT_ROWS)),
-            _deny(
-                "dynamodb:UpdateItem",
-                on=[found.table],
-                when={
-                    **_any_key(AUDIT_ROWS),
-                    "ForAnyValue:StringNotEquals": {ATTRIBUTES: list(CONCLUSION)},
-                },
-            ),
+            self._deny_audit_changes(),
             _deny(
                 "dynamodb:PutItem",
                 "dynamodb:UpdateItem",
@@ -185,7 +150,7 @@ class Policies(Construct):
                 _allow("secretsmanager:GetSecretValue", on=[arn])
                 for arn in secrets.token_key.values()
             ),
-            _allow("cloudwatch:SetAlarmState", on=[self._own("cloudwatch", "alarm", "-*")]),
+            _allow("cloudwatch:SetAlarmState", on=[self._own("cloudwatch", "alarm")]),
         ]
 
     def _approver(self) -> list[iam.PolicyStatement]:
@@ -207,32 +172,27 @@ class Policies(Construct):
                     "ForAllValues:StringEquals": {ATTRIBUTES: [*DECISION, "counts"]},
                 },
             ),
-            _deny(
-                "dynamodb:UpdateItem",
-                on=table,
-                when={
-                    **_any_key(AUDIT_ROWS),
-                    "ForAnyValue:StringNotEquals": {ATTRIBUTES: list(CONCLUSION)},
-                },
-            ),
+            self._deny_audit_changes(),
             _allow("sqs:SendMessage", on=self._resources.work_queues),
         ]
 
-    def _own(self, service: str, kind: str, end: str) -> str:
+    def _deny_audit_changes(self) -> iam.PolicyStatement:
+        """Denies to change any attribute of an audit row but its conclusion."""
+        changed = {"ForAnyValue:StringNotEquals": {ATTRIBUTES: list(CONCLUSION)}}
+        when = {**_any_key(AUDIT_ROWS), **changed}
+        return _deny("dynamodb:UpdateItem", on=[self._resources.table], when=when)
+
+    def _own(self, service: str, kind: str = "", *, between: str = ":") -> str:
         """Returns the ARN pattern of a service's resources of this stack."""
-        stack = Stack.of(self)
-        if not kind:
-            return stack.format_arn(
-                service=service,
-                resource=f"{stack.stack_name}{end}",
-                arn_format=ArnFormat.NO_RESOURCE_NAME,
-            )
-        return stack.format_arn(
-            service=service,
-            resource=kind,
-            resource_name=f"{stack.stack_name}{end}",
-            arn_format=ArnFormat.COLON_RESOURCE_NAME,
-        )
+        own = f"{Stack.of(self).stack_name}-*"
+        return self._arn(service, f"{kind}{between}{own}" if kind else own)
+
+    def _mappings(self) -> str:
+        return self._arn("lambda", "event-source-mapping:*")
+
+    def _arn(self, service: str, resource: str) -> str:
+        form = ArnFormat.NO_RESOURCE_NAME
+        return Stack.of(self).format_arn(service=service, resource=resource, arn_format=form)
 
     def _policy(
         self, name: str, description: str, statements: Sequence[iam.PolicyStatement]
@@ -241,15 +201,15 @@ class Policies(Construct):
         reasons = {
             self._resources.bodies.objects: HASHED,
             self._resources.bodies.rejected_objects: HASHED,
-            self._own("sns", "", "-*"): OWN_NAMES,
-            self._own("cloudwatch", "alarm", "-*"): OWN_NAMES,
+            self._own("sns"): OWN_NAMES,
+            self._own("cloudwatch", "alarm"): OWN_NAMES,
+            self._own("lambda", "function"): OWN_NAMES,
+            self._own("events", "rule", between="/"): OWN_NAMES,
+            self._mappings(): NO_NAMES,
             EVERYTHING: NO_ARN,
         }
         granted = {arn for each in statements for arn in each.resources}
-        waive(
-            policy,
-            {wildcard(self, arn): why for arn, why in reasons.items() if arn in granted},
-        )
+        waive(policy, {wildcard(self, arn): why for arn, why in reasons.items() if arn in granted})
         return policy.managed_policy_arn
 
 

@@ -29,13 +29,7 @@ class Lane(Construct):
     """The queues of one lane; a FIFO lane processes the events of an ordering key in order."""
 
     def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        name: str,
-        fifo: bool,
-        max_receive_count: int,
+        self, scope: Construct, construct_id: str, *, name: str, fifo: bool, max_receive_count: int
     ) -> None:
         super().__init__(scope, construct_id)
         work_name = names.queue_name(self, name, fifo=fifo)

@@ -1,16 +1,13 @@
 """The alarms on runs: handlers, dead letters, queues and destinations."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 from webhook_inbox_cdk.alarm_declaration import (
     HOUR,
     MINUTE,
-    SERIES_LIMIT,
     AlarmDeclaration,
-    Series,
     Severity,
-    of_all,
 )
 from webhook_inbox_cdk.queue import DEAD_RETENTION, FIFO_REACH
 from webhook_inbox_cdk.watched import AGE, VISIBLE, Watched, of_function, of_queue, of_table
@@ -24,9 +21,6 @@ BURST: Final = 5
 DEEP: Final = 1_000
 OLD_DAYS: Final = 10
 BACKLOG: Final = 15 * MINUTE
-
-# Makes the declaration of one group of series, given its id and how the series combine.
-Make = Callable[[str, tuple[Series, ...]], AlarmDeclaration]
 
 
 def run_alarms(watched: Watched) -> Iterator[AlarmDeclaration]:
@@ -47,13 +41,12 @@ def _first_dead(watched: Watched, spec: HandlerSpec) -> AlarmDeclaration:
         effect = " Its ordering key " + ("is blocked." if spec.blocks else "continued without it.")
     return AlarmDeclaration(
         id=f"DeadLetters-{spec.name}",
-        severity=Severity.NOTIFY,
         series=(watched.own(metrics.RUNS, handler=spec.name, outcome=DEAD),),
         # Until an hour has passed without another one: one notification for a series of them.
         periods=12,
         datapoints=1,
-        text=f"A run of {spec.name} is dead.{effect} After fixing the cause, replay:"
-        f" `webhookctl replay --handler {spec.name} --yes`.",
+        text=f"A run of {spec.name} is dead: its attempts are used up, or retrying cannot"
+        f" help.{effect}",
         first=f"inbox errors --handler {spec.name}",
     )
 
@@ -66,75 +59,57 @@ def _deaths(watched: Watched) -> Iterator[AlarmDeclaration]:
         period=10 * MINUTE,
         threshold=BURST,
         text=f"{BURST} runs died within 10 minutes: a deployment, a destination or a payload that"
-        " handlers cannot process. Stop further deaths:"
-        " `webhookctl handlers pause NAME --reason TEXT`. After the fix, resume and"
-        " `webhookctl replay --status dead_letter --yes`.",
+        " handlers cannot process. Pause the handler that the first command names.",
         first="inbox errors",
     )
     yield AlarmDeclaration(
         id="DeadAgain",
-        severity=Severity.NOTIFY,
         series=(watched.own(metrics.DEAD_AGAIN),),
-        text="A run died for the third time: replaying it did not help. Inspect its attempts, fix"
-        " the handler or the payload's cause, or close the run:"
-        " `webhookctl skip EVENT_ID --reason TEXT`.",
+        text="A run died for the third time: replaying it did not help. Fix its cause, or close the"
+        " run.",
         first="inbox list --status dead_letter",
     )
     yield AlarmDeclaration(
         id="EffectsInDoubt",
-        severity=Severity.NOTIFY,
         series=(watched.own(metrics.EFFECTS_IN_DOUBT),),
-        text="A run is held: a side effect started, and its result is unknown. Ask the"
-        " destination whether it was made, then `webhookctl hold approve EVENT_ID --reason TEXT`,"
-        " or deny.",
+        text="An effect is in doubt: it started, its result is unknown, and its run is held. Ask"
+        " the destination whether it happened before you decide.",
         first="hold list",
     )
 
 
 def _dead_letter_queues(watched: Watched) -> Iterator[AlarmDeclaration]:
-    depths = [of_queue(VISIBLE, queue) for queue in watched.dead.values()]
-    ages = [of_queue(AGE, queue) for queue in watched.dead.values()]
-    yield from _grouped(
-        depths,
-        lambda suffix, series: AlarmDeclaration(
-            id=f"DlqDepth{suffix}",
-            severity=Severity.NOTIFY,
-            series=series,
-            expression=of_all("MAX", len(series)),
-            threshold=DEEP + 1,
-            text=f"A DLQ has over {DEEP:,} messages. Replay or close their runs:"
-            " `webhookctl replay --status dead_letter --yes`.",
-            first="dlq list",
-        ),
+    depths = tuple(of_queue(VISIBLE, queue) for queue in watched.dead.values())
+    yield AlarmDeclaration(
+        id="DlqDepth",
+        series=depths,
+        combine="MAX",
+        threshold=DEEP + 1,
+        text=f"A DLQ has over {DEEP:,} messages: many dead runs are not replayed.",
+        first="dlq list",
     )
-    yield from _grouped(
-        depths,
-        lambda suffix, series: AlarmDeclaration(
-            id=f"DlqGrowing{suffix}",
-            severity=Severity.PAGE,
-            series=series,
-            expression=f"DIFF({of_all('SUM', len(series)) or 'm1'})",
-            periods=3,
-            text="More messages reached the DLQs than left them, in each of three periods of 5"
-            " minutes: the cause persists, or a replay dies again. Stop it:"
-            " `webhookctl handlers pause NAME --reason TEXT`.",
-            first="inbox errors",
-        ),
+    yield AlarmDeclaration(
+        id="DlqGrowing",
+        severity=Severity.PAGE,
+        series=depths,
+        combine="SUM",
+        expression="DIFF(all)",
+        periods=3,
+        text="More messages reached the DLQs than left them, in each of three periods of 5"
+        " minutes: the cause persists, or a replay dies again.",
+        first="inbox errors",
     )
-    yield from _grouped(
-        ages,
-        lambda suffix, series: AlarmDeclaration(
-            id=f"DlqAge{suffix}",
-            severity=Severity.NOTIFY,
-            series=series,
-            expression=of_all("MAX", len(series)),
-            period=HOUR,
-            threshold=OLD_DAYS * 24 * HOUR,
-            text=f"A message is in a DLQ for {OLD_DAYS} days; SQS deletes it after"
-            f" {DEAD_RETENTION}. The ledger lists its run until the event expires. Replay or close"
-            " it: `webhookctl replay --status dead_letter --yes`.",
-            first="dlq list",
-        ),
+    yield AlarmDeclaration(
+        id="DlqAge",
+        series=(watched.own(metrics.OLDEST_DEAD_LETTER, "Maximum"),),
+        period=HOUR,
+        threshold=OLD_DAYS * 24 * HOUR,
+        # A sweep begins up to two minutes more than an hour after the one before.
+        periods=2,
+        datapoints=1,
+        text=f"A message of a DLQ was sent {OLD_DAYS} days ago; SQS deletes it after"
+        f" {DEAD_RETENTION}. The ledger lists its run until the event expires.",
+        first="dlq list",
     )
 
 
@@ -146,74 +121,62 @@ def _queues(watched: Watched) -> Iterator[AlarmDeclaration]:
         threshold=HOUR,
         periods=3,
         text="A run is an hour overdue for 15 minutes: messages are lost, or workers and the"
-        " reconciler cannot keep up. Look for throttles, a backlog, and errors in the logs of the"
-        " processors and the reconciler.",
+        " reconciler cannot keep up.",
         first="doctor",
     )
-    yield from _grouped(
-        [of_queue(AGE, queue) for queue in watched.work.values()],
-        lambda suffix, series: AlarmDeclaration(
-            id=f"Backlog{suffix}",
-            severity=Severity.NOTIFY,
-            series=series,
-            expression=of_all("MAX", len(series)),
-            period=MINUTE,
-            threshold=BACKLOG,
-            periods=5,
-            text="The oldest message of a lane is over 15 minutes old. Raise max_concurrency, or"
-            " move slow handlers to a lane of their own; a serial handler with a busy ordering key"
-            " must be faster.",
-            first="doctor",
-        ),
+    yield AlarmDeclaration(
+        id="Backlog",
+        series=tuple(of_queue(AGE, queue) for queue in watched.work.values()),
+        combine="MAX",
+        period=MINUTE,
+        threshold=BACKLOG,
+        periods=5,
+        text="The oldest message of a lane is over 15 minutes old. Raise max_concurrency, or"
+        " move slow handlers to a lane of their own; a serial handler with a busy ordering key"
+        " must be faster.",
+        first="doctor",
     )
     serial = watched.manifest.serial_lanes
-    yield from _grouped(
-        [of_queue(VISIBLE, queue) for lane, queue in watched.work.items() if lane in serial],
-        lambda suffix, series: AlarmDeclaration(
-            id=f"QueueReach{suffix}",
-            severity=Severity.NOTIFY,
-            series=series,
-            expression=of_all("MAX", len(series)),
-            period=MINUTE,
-            threshold=FIFO_REACH // 2,
-            text=f"A serial lane has {FIFO_REACH // 2:,} messages. SQS finds other ordering keys"
-            f" only among the first {FIFO_REACH:,}; beyond them only the first keys continue."
-            " Make the slow handler faster, or pause it, which moves its runs to the ledger:"
-            " `webhookctl handlers pause NAME --reason TEXT`.",
-            first="inbox list --status pending",
+    yield AlarmDeclaration(
+        id="QueueReach",
+        series=tuple(
+            of_queue(VISIBLE, queue) for lane, queue in watched.work.items() if lane in serial
         ),
+        combine="MAX",
+        period=MINUTE,
+        threshold=FIFO_REACH // 2,
+        text=f"A serial lane has {FIFO_REACH // 2:,} messages. SQS finds other ordering keys"
+        f" only among the first {FIFO_REACH:,}; beyond them only the first keys continue."
+        " Its handler is slow.",
+        first="inbox list --status pending",
     )
 
 
 def _processors(watched: Watched) -> Iterator[AlarmDeclaration]:
     # The maximum, not the sum: a crash in each of three lanes is not a lane that cannot start.
-    yield from _grouped(
-        [of_function("Errors", function) for function in watched.processors.values()],
-        lambda suffix, series: AlarmDeclaration(
-            id=f"ProcessorCrashes{suffix}",
-            severity=Severity.PAGE,
-            series=series,
-            expression=of_all("MAX", len(series)),
-            period=15 * MINUTE,
-            threshold=3,
-            text="A processor crashed three times in 15 minutes: it cannot start, or handlers time"
-            " out. Read its log. After a bad deployment, deploy the version before.",
-            first="inbox list --status failed",
-        ),
+    yield AlarmDeclaration(
+        id="ProcessorCrashes",
+        severity=Severity.PAGE,
+        series=tuple(of_function("Errors", function) for function in watched.processors.values()),
+        combine="MAX",
+        period=15 * MINUTE,
+        threshold=3,
+        text="A processor crashed three times in 15 minutes: it cannot start, or handlers time"
+        " out. Its log has the error.",
+        first="doctor",
     )
-    yield from _grouped(
-        [of_function("Throttles", each) for each in (watched.ingest, *watched.processors.values())],
-        lambda suffix, series: AlarmDeclaration(
-            id=f"FunctionThrottles{suffix}",
-            severity=Severity.NOTIFY,
-            series=series,
-            expression=of_all("SUM", len(series)),
-            periods=3,
-            text="Lambda throttled ingest or a processor for 15 minutes: the account's concurrency"
-            " is used up. Request a higher quota, or lower max_concurrency of other stacks.",
-            first="alarms list",
-            consequence=True,
+    yield AlarmDeclaration(
+        id="FunctionThrottles",
+        series=tuple(
+            of_function("Throttles", each)
+            for each in (watched.ingest, *watched.processors.values())
         ),
+        combine="SUM",
+        periods=3,
+        text="Lambda throttled ingest or a processor for 15 minutes: the account's concurrency"
+        " is used up. Request a higher quota, or lower max_concurrency of other stacks.",
+        first="alarms list",
+        consequence=True,
     )
 
 
@@ -223,21 +186,18 @@ def _destinations(watched: Watched) -> Iterator[AlarmDeclaration]:
         severity=Severity.PAGE,
         series=(watched.own(metrics.DESTINATION_REFUSALS),),
         text="A destination rejects its credentials (401, 403) or its host name does not resolve;"
-        " retrying will not help, and each run that calls it dies. Correct the secret"
-        " (`webhookctl secrets set NAME`) or base_url, then"
-        " `webhookctl replay --status dead_letter --yes`.",
+        " retrying will not help, and each run that calls it dies. Its secret or base_url is"
+        " wrong.",
         first="inbox errors",
     )
     # Breakers and limiters fail open: runs continue, but destinations are unprotected.
     yield AlarmDeclaration(
         id="FailedOpen",
-        severity=Severity.NOTIFY,
         series=(watched.own(metrics.FAILED_OPEN),),
         threshold=10,
         periods=3,
         text="Circuit breakers and rate limits cannot be read; requests to destinations are not"
-        " limited. Check the processors' logs for DynamoDB errors. Pause handlers whose"
-        " destinations need protection: `webhookctl handlers pause NAME --reason TEXT`.",
+        " limited. DynamoDB fails or throttles.",
         first="destinations list",
         consequence=True,
     )
@@ -248,25 +208,18 @@ def _table_throttles(watched: Watched) -> AlarmDeclaration:
     # A throttled index throttles the writes of its table.
     return AlarmDeclaration(
         id="TableThrottles",
-        severity=Severity.NOTIFY,
         series=(
             of_table("WriteThrottleEvents", table),
-            of_table("WriteThrottleEvents", table, index=BY_RECEIVED),
-            of_table("WriteThrottleEvents", table, index=BY_DUE),
+            *(
+                of_table("WriteThrottleEvents", table, GlobalSecondaryIndexName=index)
+                for index in (BY_RECEIVED, BY_DUE)
+            ),
         ),
-        expression=of_all("SUM", 3),
+        combine="SUM",
         periods=3,
         text="DynamoDB throttled writes of the ledger or an index for 15 minutes; deliveries and"
         " runs slow down and are repeated. On-demand capacity doubles within 30 minutes; a hot"
-        " key does not. See the table's contributor insights.",
+        " key does not.",
         first="alarms list",
         consequence=True,
     )
-
-
-def _grouped(series: Sequence[Series], make: Make) -> Iterator[AlarmDeclaration]:
-    """Yields an alarm for each group of at most ten series: Backlog, Backlog-2."""
-    for start in range(0, len(series), SERIES_LIMIT):
-        number = start // SERIES_LIMIT + 1
-        group = tuple(series[start : start + SERIES_LIMIT])
-        yield make("" if number == 1 else f"-{number}", group)

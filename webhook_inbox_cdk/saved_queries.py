@@ -11,10 +11,17 @@ from constructs import Construct
 EVENT_ID: Final = "EVENT_ID"
 QUERIES: Final[Mapping[str, str]] = {
     "One event": (
-        "fields @timestamp, source, handler, outcome, reason, error_class, error_line,"
-        " duration_ms, trace_id\n"
+        "fields @timestamp, source, handler, outcome, reason, actor, selection, error_class,"
+        " error_line, duration_ms, trace_id\n"
         f'| filter event_id = "{EVENT_ID}"\n'
         "| sort @timestamp asc"
+    ),
+    "Errors": (
+        "fields @timestamp, service, message, source, event_id, reason, detail, error_class,"
+        " errorMessage, record.status\n"
+        '| filter level = "ERROR" or record.status in ["error", "timeout"]\n'
+        "| sort @timestamp desc\n"
+        "| limit 100"
     ),
     "Errors by handler and line": (
         "filter ispresent(error_class)\n"

@@ -1,7 +1,7 @@
 """The names of the resources that alarms, dashboard and queries watch."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from webhook_inbox_cdk.alarm_declaration import Series, of_inbox
@@ -47,10 +47,9 @@ class Watched:
         return Series(namespace=API, name=name, statistic=statistic, dimensions=dimensions)
 
 
-def of_function(name: str, function: str, statistic: str = "Sum") -> Series:
+def of_function(name: str, function: str) -> Series:
     """Returns a metric of a Lambda function."""
-    dimensions = {"FunctionName": function}
-    return Series(namespace=LAMBDA, name=name, statistic=statistic, dimensions=dimensions)
+    return Series(namespace=LAMBDA, name=name, dimensions={"FunctionName": function})
 
 
 def of_queue(name: str, queue: str, statistic: str = "Maximum") -> Series:
@@ -59,15 +58,11 @@ def of_queue(name: str, queue: str, statistic: str = "Maximum") -> Series:
     return Series(namespace=SQS, name=name, statistic=statistic, dimensions=dimensions)
 
 
-def of_table(name: str, table: str, *, index: str = "") -> Series:
-    """Returns a metric of the table, or of one of its indexes."""
-    found = Series(namespace=DYNAMODB, name=name, dimensions={"TableName": table})
-    if not index:
-        return found
-    return replace(found, dimensions={"TableName": table, "GlobalSecondaryIndexName": index})
+def of_table(name: str, table: str, **index: str) -> Series:
+    """Returns a metric of the table, or with `GlobalSecondaryIndexName` of one of its indexes."""
+    return Series(namespace=DYNAMODB, name=name, dimensions={"TableName": table, **index})
 
 
 def of_logs(group: str) -> Series:
     """Returns the bytes that a log group receives."""
-    dimensions = {"LogGroupName": group}
-    return Series(namespace=LOGS, name="IncomingBytes", dimensions=dimensions)
+    return Series(namespace=LOGS, name="IncomingBytes", dimensions={"LogGroupName": group})

@@ -20,7 +20,10 @@ FAILED = 1
 
 
 def main(arguments: Sequence[str] | None = None, *, world: World | None = None) -> NoReturn:
-    """Runs a command and exits: 0 success, 1 failure, 2 usage error, 130 interrupted."""
+    """Runs a command and exits: 0 success, 1 failure, 2 usage error, 130 interrupted.
+
+    141 is a closed pipe, which `display.output` notices.
+    """
     outside = world or World(program=Program.running())
     words = list(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdout, sys.stderr):

@@ -16,7 +16,7 @@ PENDING: Final = "PendingConfirmation"
 DELETED: Final = "Deleted"
 # As `webhook_inbox_cdk.alarm_declaration.describe` writes it.
 _TEXT: Final = re.compile(
-    r"First: `(?P<first>[^`]+)`\. Severity: (?P<severity>\w+)\. Runbook: (?P<page>\S+)"
+    r"First: `(?P<first>[^`]+)`\. Severity: (?P<severity>\w+)\. Runbook: `(?P<page>[^`]+)`"
 )
 # CloudFormation names an alarm after the stack, its logical id and a random part; the logical id
 # ends with a hash.
@@ -44,7 +44,7 @@ class DeployedAlarm:
         topics: the ARNs of the topics that it notifies itself.
         reason: CloudWatch's explanation of the state.
         first: the first command of its text.
-        page: its page in the runbook.
+        page: the command that prints its page of the runbook.
         composite: it combines other alarms.
     """
 

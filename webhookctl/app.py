@@ -32,6 +32,7 @@ from webhookctl.commands import (
     rejected,
     replay,
     rotation,
+    runbook,
     secrets,
     send,
     skip,
@@ -97,6 +98,7 @@ app.add_typer(alarms.app, name="alarms")
 app.command("check")(check.check)
 app.add_typer(dlq.app, name="dlq")
 app.command("doctor")(doctor.doctor)
+app.command("runbook")(runbook.runbook)
 app.command("preflight")(preflight.preflight)
 app.command("verify")(verify.verify)
 app.command("conformance")(conformance.conformance)

@@ -14,7 +14,7 @@ from webhook_inbox.configuration.compile import compile_manifest
 from webhook_inbox.configuration.inbox_toml import Configuration
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
 from webhook_inbox.domain.similar_names import did_you_mean
-from webhookctl.errors import CommandError, UnknownName
+from webhookctl.errors import CommandError, WrongCall
 from webhookctl.repository import own_directories, owned
 from webhookctl.target import Target
 
@@ -54,10 +54,10 @@ class Checkout:
         return inbox_toml.load(self.functions / "inbox.toml", stage=stage)
 
     def source(self, name: str, stage: str) -> SourceSpec:
-        """Returns a source; raises CommandError for an unknown name."""
+        """Returns a source; raises WrongCall for an unknown name."""
         sources = self.configuration(stage).sources
         if name not in sources:
-            raise CommandError(unknown("source", name, sources, where="in inbox.toml"))
+            raise WrongCall(unknown("source", name, sources, where="in inbox.toml"))
         return sources[name]
 
 
@@ -83,7 +83,7 @@ def known_manifest(target: Target) -> Manifest:
 
 
 def require_known(target: Target, *, source: str | None, handler: str | None) -> None:
-    """Raises UnknownName for a name that is not deployed.
+    """Raises WrongCall for a name that is not deployed.
 
     Call it only after a search without results: a source or handler that was removed from the
     configuration may still have events.
@@ -91,10 +91,10 @@ def require_known(target: Target, *, source: str | None, handler: str | None) ->
     manifest = known_manifest(target)
     sources = dict.fromkeys((*target.urls, *manifest.sources))
     if source is not None and source not in sources:
-        raise UnknownName(unknown("source", source, sources))
+        raise WrongCall(unknown("source", source, sources))
     # The outputs list the sources; only the manifest has the handlers.
     if handler is not None and manifest.handlers and handler not in manifest.handlers:
-        raise UnknownName(unknown("handler", handler, manifest.handlers))
+        raise WrongCall(unknown("handler", handler, manifest.handlers))
 
 
 def unknown(kind: str, name: str, known: Iterable[str], *, where: str = "") -> str:

@@ -7,7 +7,6 @@ than a person waits for the tab key.
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-PROGRAM: Final = "webhookctl"
 # The words that may follow a command, by its own words.
 Words = Mapping[str, tuple[str, ...]]
 

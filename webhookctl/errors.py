@@ -17,8 +17,8 @@ class CommandError(Exception):
     exit_status = 1
 
 
-class UnknownName(CommandError):
-    """An argument names a source or a handler that does not exist: a usage error."""
+class WrongCall(CommandError):
+    """An argument cannot be used: it names nothing that exists, or its value is refused."""
 
     exit_status = 2
 

@@ -68,6 +68,10 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "webhookctl --local replay --source stripe --since 2h",
         "webhookctl --local replay evt_1 --yes",
     ),
+    "runbook": (
+        "webhookctl runbook",
+        "webhookctl --stack WebhookInbox-prod runbook dead-letter-burst",
+    ),
     "secrets enrol": ("webhookctl --local secrets enrol shopify --for 15m",),
     "secrets list": ("webhookctl --stack WebhookInbox-prod secrets list",),
     "secrets revoke": ("webhookctl --local secrets revoke stripe --previous --yes",),

@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -19,11 +19,12 @@ from webhook_inbox.adapters.system import SystemClock, SystemRandomness
 from webhook_inbox.domain.model import Overview, Run
 from webhook_inbox.domain.ports import Clock
 from webhook_inbox.ledger import audit
-from webhook_inbox.ledger.audit import Actor, Proof
+from webhook_inbox.ledger.audit import Actor, AuditedAction, Proof
 from webhook_inbox.ledger.schema import dedupe_key
 from webhookctl.checkout import require_known
 from webhookctl.display.output import Output
 from webhookctl.display.suggestions import Program
+from webhookctl.display.times import require_window
 from webhookctl.errors import CommandError
 from webhookctl.target import NoStack, Selection, Target, connect
 
@@ -127,7 +128,7 @@ class Invocation:
 
     @contextmanager
     def audited(
-        self, action: str, by: str | None, *, reason: str = "", **request: str | None
+        self, action: AuditedAction, by: str | None, *, reason: str = "", **request: str | None
     ) -> Iterator[Counter[str]]:
         """Writes an audit row, yields the counts of the action's outcomes, and then adds them.
 
@@ -225,9 +226,13 @@ def takes_options(
 ) -> Callable[..., None]:
     """Returns a typer command for a function whose first parameter is the Invocation.
 
-    The command refuses the shared options in `without`, also where they precede its name.
+    The command refuses the shared options in `without`, also where they precede its name. A
+    parameter whose type is a dataclass stands for the options that its fields declare.
     """
-    _, *own = inspect.signature(function).parameters.values()
+    _, *declared = inspect.signature(function).parameters.values()
+    groups: dict[str, Any] = {p.name: p.annotation for p in declared if is_dataclass(p.annotation)}
+    fields = {name: inspect.signature(kind).parameters for name, kind in groups.items()}
+    own = [each for p in declared for each in fields.get(p.name, {p.name: p}).values()]
     offered = {name: each for name, each in _SHARED.items() if name not in without}
 
     def command(**values: Any) -> None:
@@ -240,6 +245,9 @@ def takes_options(
             option = "--" + name.removeprefix("as_")
             context.fail(f"no option {option} here: {context.info_name} does not use it")
         context.obj = before.with_options(options)
+        require_window(values.get("since"), values.get("until"), context.obj.clock.now())
+        for group, kind in groups.items():
+            values[group] = kind(**{name: values.pop(name) for name in fields[group]})
         function(context.obj, **values)
 
     parameters = [_CONTEXT, *(p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own)]

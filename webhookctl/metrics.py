@@ -6,10 +6,9 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from webhook_inbox.domain.metrics import VERIFIED_WITH_PREVIOUS, namespace
 from webhookctl.target import Target
 
-NAMESPACE: Final = "WebhookInbox"
-VERIFIED_WITH_PREVIOUS: Final = "VerifiedWithPrevious"
 # CloudWatch keeps values of one minute for 15 days.
 LOOK_BACK: Final = timedelta(days=14)
 # A call takes 500 queries; an inbox has fewer sources that rotate at once.
@@ -48,8 +47,8 @@ def last_verified_with_previous(
 
 def _statistic(target: Target, source: str) -> dict[str, Any]:
     metric = {
-        "Namespace": f"{NAMESPACE}/{target.stack}",
-        "MetricName": VERIFIED_WITH_PREVIOUS,
+        "Namespace": namespace(target.stack),
+        "MetricName": VERIFIED_WITH_PREVIOUS.name,
         "Dimensions": [{"Name": "source", "Value": source}],
     }
     return {"Metric": metric, "Period": HOUR, "Stat": "Sum"}

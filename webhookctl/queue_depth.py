@@ -45,14 +45,20 @@ class Depth:
 
 
 def depths(
-    target: Target, reader: Reader, urls: Mapping[str, str], now: datetime
+    target: Target,
+    reader: Reader,
+    urls: Mapping[str, str],
+    *,
+    aged_at: datetime | None = None,
 ) -> dict[str, Depth]:
-    """Returns the queues by lane; a call for each, and one for all ages.
+    """Returns the queues by lane; a call for each, and with `aged_at` one for all ages at a time.
+
+    CloudWatch leaves out messages that were received three times, as those of a DLQ are.
 
     Raises:
         Unread: SQS refused a call.
     """
-    ages = {} if target.local else _ages(reader, urls, now)
+    ages = {} if target.local or aged_at is None else _ages(reader, urls, aged_at)
     return {lane: _depth(reader, url, ages.get(lane)) for lane, url in urls.items()}
 
 

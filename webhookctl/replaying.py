@@ -7,9 +7,10 @@ from datetime import timedelta
 from typing import Any, Final
 
 from webhook_inbox.domain.ports import Clock
-from webhook_inbox.replay.report import SAMPLE, ReplayOutcome, ReplayReport
+from webhook_inbox.replay.report import SAMPLE, ReplayReport
+from webhook_inbox.replay.request import InvalidRequestError
 from webhookctl.display.output import Advance, counted
-from webhookctl.errors import CommandError
+from webhookctl.errors import CommandError, WrongCall
 from webhookctl.target import Target
 
 # Seconds of work per invocation at the given rate, so that progress is visible.
@@ -21,6 +22,7 @@ SEARCHES: Final = 3
 # How long the outcome of a canary is waited for, and how often it is read.
 CANARY_WAIT: Final = timedelta(seconds=120)
 CANARY_STEP: Final = 2.0
+SENT_ONCE: Final = "runs sent so far stay sent, and no run of a selection is sent twice"
 # A run in another status has no outcome yet.
 _ENDED: Final = ("done", "skipped", "failed", "dead_letter")
 
@@ -28,7 +30,12 @@ Payload = dict[str, Any]
 
 
 def invoke(target: Target, payload: Payload) -> ReplayReport:
-    """Invokes the replay function once; raises CommandError if it fails."""
+    """Invokes the replay function once.
+
+    Raises:
+        WrongCall: the function refuses the request.
+        CommandError: it failed, maybe after it had sent some runs.
+    """
     answer = target.client("lambda").invoke(
         FunctionName=target.replay_function,
         InvocationType="RequestResponse",
@@ -36,21 +43,26 @@ def invoke(target: Target, payload: Payload) -> ReplayReport:
     )
     data = json.loads(answer["Payload"].read() or b"null")
     if answer.get("FunctionError"):
-        message = data.get("errorMessage") if isinstance(data, dict) else None
-        raise CommandError(
-            f"the replay function failed: {message or 'see its log'}; runs sent so far stay sent,"
-            " and no run of a selection is sent twice"
-        )
+        fault = data if isinstance(data, dict) else {}
+        message = fault.get("errorMessage") or "see its log"
+        if fault.get("errorType") == InvalidRequestError.__name__:
+            raise WrongCall(message)
+        rest = "this call sent nothing" if payload["dry_run"] else SENT_ONCE
+        raise CommandError(f"the replay function failed: {message}; {rest}")
     known = {field.name for field in fields(ReplayReport)}
     return ReplayReport(**{name: value for name, value in data.items() if name in known})
 
 
 @dataclass(slots=True)
 class Found:
-    """The selection so far; `complete` is False if the search has not ended."""
+    """The selection so far.
+
+    `complete` is False if the search has not ended; `failed` tells why its last calls failed.
+    """
 
     report: ReplayReport
     complete: bool
+    failed: str = ""
 
     @property
     def runs(self) -> str:
@@ -90,17 +102,18 @@ class Replaying:
 
     def _more(self, report: ReplayReport, limit: int) -> Found:
         end = self._clock.now() + COUNTING
-        failures = 0
+        failures, why = 0, ""
         while report.cursor is not None and report.matched < limit:
             if failures == SEARCHES or self._clock.now() >= end:
-                return Found(report, complete=False)
+                return Found(report, complete=False, failed=why if failures == SEARCHES else "")
             again = {"selection": report.selection, "fix": True, "dry_run": True, "seconds": 10}
             before = report.matched
             try:
                 report = invoke(self._target, again)
-            except CommandError:
-                failures += 1
+            except CommandError as error:
+                failures, why = failures + 1, str(error).partition(";")[0]
                 continue
+            why = report.failed
             failures = failures + 1 if report.failed and report.matched == before else 0
         return Found(report, complete=True)
 
@@ -118,9 +131,9 @@ class Replaying:
         left = limit - self.total.matched
         for part in self._pages(payload, left, step, self.total.position):
             _add(self.total, part)
-            processed = part.matched + part.counts.get(ReplayOutcome.ALREADY_REPLAYED, 0)
-            if processed:
-                advance(processed)
+            # Those that an earlier call sent are not counted: the total leaves them out as well.
+            if part.matched:
+                advance(part.matched)
         return self.total
 
     def _pages(

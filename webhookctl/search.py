@@ -1,14 +1,14 @@
 """Finds events by their time, or by runs that need attention."""
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from heapq import merge, nlargest
-from itertools import groupby, islice
-from typing import Final
+from itertools import groupby
+from typing import Final, TypeVar
 
 from webhook_inbox.domain.manifest import matches
 from webhook_inbox.domain.model import EventStatus, Overview, Run, StoredEvent
@@ -24,6 +24,9 @@ from webhook_inbox.ledger.schema import (
     live,
     run_from,
 )
+
+A = TypeVar("A")
+B = TypeVar("B")
 
 # The default window of a search by time.
 WINDOW: Final = timedelta(hours=24)
@@ -77,6 +80,20 @@ class Wanted:
             and (self.until is None or found.received_at < self.until + ROUNDED)
         )
 
+    def runs(self, run: Run) -> bool:
+        """Returns whether a run matches; its row has its event's time rounded up to a second."""
+        named = self.source in {None, run.source} and self.handler in {None, run.handler}
+        named = named and self.tenant in {None, run.tenant}
+        if not named or (self.type is not None and not matches((self.type,), run.type)):
+            return False
+        if self.status is not None and str(self.status) != str(run.status):
+            return False
+        if run.expires_at is None:
+            return self.since is None and self.until is None
+        received_at = run.expires_at - RUN_LIFE
+        early = self.since is not None and received_at < self.since
+        return not early and (self.until is None or received_at < self.until + ROUNDED)
+
     def fits(self, overview: Overview) -> bool:
         """Returns whether an event matches."""
         received_at = overview.event.received_at
@@ -90,6 +107,18 @@ class Wanted:
         known = self.handler in {*overview.event.runs, *statuses}
         status = statuses.get(self.handler, EventStatus.ACCEPTED)
         return known and (self.status is None or status == str(self.status))
+
+
+def read_ahead(read: Callable[[A], B], items: Iterable[A], *, at_once: int) -> Iterator[B]:
+    """Yields the result of `read` for each item in order; makes so many calls at the same time."""
+    with ThreadPoolExecutor(at_once) as pool:
+        ahead: deque[Future[B]] = deque()
+        for item in items:
+            ahead.append(pool.submit(read, item))
+            if len(ahead) >= at_once:
+                yield ahead.popleft().result()
+        while ahead:
+            yield ahead.popleft().result()
 
 
 # Called with each event before it is read.
@@ -224,13 +253,12 @@ def _place(found: Received | StoredEvent) -> tuple[datetime, str, str]:
 def _read(
     ledger: Ledger, table: Table, found: Iterator[Received], wanted: Wanted, now: datetime
 ) -> Iterator[Overview]:
-    """Reads the events in batches, in order."""
+    """Returns the events that exist, in order."""
     by_run = wanted.status in {*ATTENDED, EventStatus.PROCESSING}
 
     def one(event: Received) -> Overview | None:
         overview = ledger.overview(event.source, event.event_id, now=now)
         return _remains(table, event, now) if overview is None and by_run else overview
 
-    with ThreadPoolExecutor(WORKERS) as pool:
-        while batch := list(islice(found, WORKERS)):
-            yield from (overview for overview in pool.map(one, batch) if overview is not None)
+    read = read_ahead(one, found, at_once=WORKERS)
+    return (overview for overview in read if overview is not None)

@@ -12,13 +12,7 @@ from botocore.exceptions import ClientError
 from webhook_inbox.adapters.aws.errors import MarkedForDeletion
 from webhook_inbox.adapters.aws.secrets_manager import SecretDocument
 from webhook_inbox.domain.errors import Unavailable
-from webhook_inbox.domain.secret_document import (
-    Secrets,
-    removed,
-    replaced,
-    revoked,
-    rotated,
-)
+from webhook_inbox.domain.secret_document import Secrets, removed, replaced, revoked, rotated
 from webhookctl.errors import CommandError
 
 T = TypeVar("T")

@@ -234,11 +234,7 @@ class NoStack(CommandError):
 
 
 def connect(selection: Selection) -> Target:
-    """Returns the selected inbox.
-
-    Raises:
-        CommandError: none is selected, or it does not exist.
-    """
+    """Returns the selected inbox; raises CommandError if none is selected, or it does not exist."""
     named = _named(selection)
     if named == LOCAL:
         if selection.profile or selection.region:
@@ -303,12 +299,7 @@ def _stack(name: str, client: Clients) -> Target:
     outputs = {o["OutputKey"]: o["OutputValue"] for o in stack.get("Outputs", ())}
     read = partial(_deployed, name, client)
     return Target.of(
-        name,
-        outputs,
-        client,
-        urls=_urls(outputs),
-        read_manifest=read,
-        stack_id=stack["StackId"],
+        name, outputs, client, urls=_urls(outputs), read_manifest=read, stack_id=stack["StackId"]
     )
 
 

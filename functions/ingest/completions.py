@@ -46,13 +46,7 @@ class Completing:
     """Answers completions."""
 
     def __init__(
-        self,
-        *,
-        manifest: Manifest,
-        table: Table,
-        lanes: Lanes,
-        clock: Clock,
-        logger: Logger,
+        self, *, manifest: Manifest, table: Table, lanes: Lanes, clock: Clock, logger: Logger
     ) -> None:
         self._completions = Completions(manifest=manifest, table=table, lanes=lanes, clock=clock)
         self._logger = logger

@@ -55,13 +55,7 @@ ingest: Final = Ingest(
     vault=store,
 )
 routes: Final = Routes(
-    ingest,
-    manifest=manifest,
-    table=table,
-    lanes=lanes,
-    clock=clock,
-    logger=logger,
-    metrics=metrics,
+    ingest, manifest=manifest, table=table, lanes=lanes, clock=clock, logger=logger, metrics=metrics
 )
 
 

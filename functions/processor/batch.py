@@ -48,11 +48,7 @@ class Records:
         self._redact = redact
 
     def handle(self, record: SQSRecord, *, worker: Worker, deadline: datetime) -> None:
-        """Handles one record.
-
-        Raises:
-            KeepMessage: the message must not be deleted.
-        """
+        """Handles one record; raises KeepMessage if the message must not be deleted."""
         # The keys apply to the process, since the handler runs in another thread; the mapping has
         # batches of one message.
         with self._logger.append_context_keys(**correlated(str(record.raw_event.get("body")))):

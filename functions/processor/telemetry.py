@@ -24,12 +24,7 @@ from webhook_inbox.queue.message import RunMessage
 from webhook_inbox.queue.outcomes import Observed, RunOutcome, RunResult
 
 _WARNINGS: Final = {RunOutcome.FAILED, RunOutcome.SUPERSEDED}
-_ERRORS: Final = {
-    RunOutcome.BROKEN,
-    RunOutcome.DEAD,
-    RunOutcome.FOREIGN,
-    RunOutcome.UNAVAILABLE,
-}
+_ERRORS: Final = {RunOutcome.BROKEN, RunOutcome.DEAD, RunOutcome.FOREIGN, RunOutcome.UNAVAILABLE}
 _OF_RUNS: Final = {
     RunOutcome.DONE,
     RunOutcome.SKIPPED,
@@ -48,12 +43,7 @@ TRACEBACK_LIMIT: Final = 16_000
 EFFECTS_SHOWN: Final = 100
 
 
-def observe(
-    logger: Logger,
-    result: RunResult,
-    *,
-    redact: Callable[[str], str],
-) -> None:
+def observe(logger: Logger, result: RunResult, *, redact: Callable[[str], str]) -> None:
     """Logs a result, with the traceback of a handler's error.
 
     `redact` removes secrets from a text (G10).
@@ -63,10 +53,7 @@ def observe(
         logger.warning("a check was skipped: the ledger did not answer", extra={"what": what})
     write = logger.warning if result.outcome in _WARNINGS else logger.info
     write = logger.error if result.outcome in _ERRORS else write
-    write(
-        f"message {outcome}",
-        extra=_fields(result, lambda text: result.hide(redact(text))),
-    )
+    write(f"message {outcome}", extra=_fields(result, lambda text: result.hide(redact(text))))
 
 
 def correlated(body: str) -> dict[str, str]:

@@ -49,7 +49,7 @@ def lambda_handler(_event: object, context: Any) -> dict[str, Any]:
     """Runs the passes that are due this minute and returns the report."""
     left = timedelta(milliseconds=context.get_remaining_time_in_millis())
     report = reconciler.run(deadline=clock.now() + left)
-    measure(metrics, report, manifest)
+    measure(metrics, report, manifest, now=clock.now())
     measure_destinations(metrics, table, manifest, now=clock.now())
     metrics.flush(clock.now())
     return observe(logger, report)

@@ -25,7 +25,9 @@ _COUNTED: Final = {
 }
 
 
-def measure(metrics: MetricLines, report: ReconcilerReport, manifest: Manifest) -> None:
+def measure(
+    metrics: MetricLines, report: ReconcilerReport, manifest: Manifest, *, now: datetime
+) -> None:
     """Counts a pass, and adds the gauges."""
     metrics.add(catalogue.RECONCILER_PASSES)
     if not report.complete:
@@ -41,6 +43,9 @@ def measure(metrics: MetricLines, report: ReconcilerReport, manifest: Manifest) 
         if run.replays:
             metrics.add(catalogue.REPLAYED_DEAD)
     metrics.add(catalogue.OLDEST_DUE, round(report.oldest_due.total_seconds(), 3))
+    if report.oldest_dead_letter is not None:
+        age = now - report.oldest_dead_letter
+        metrics.add(catalogue.OLDEST_DEAD_LETTER, max(round(age.total_seconds(), 3), 0.0))
 
 
 def measure_destinations(

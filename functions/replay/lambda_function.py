@@ -6,7 +6,7 @@ from typing import Any, Final
 from aws_lambda_powertools import Logger
 from compiled_manifest import MANIFEST
 
-from replay.telemetry import measure, observe
+from replay.telemetry import RunLines, measure, observe
 from webhook_inbox.adapters.aws.clients import CONNECTIONS, steady
 from webhook_inbox.adapters.aws.dynamodb import DynamoTable
 from webhook_inbox.adapters.aws.embedded_metrics import MetricLines
@@ -27,9 +27,10 @@ clock: Final = SystemClock()
 sqs: Final = steady("sqs")
 table: Final = DynamoTable(steady("dynamodb"), environment.table_name)
 manifest: Final = Manifest.from_data(MANIFEST)
+ledger: Final = Ledger(table=table, blobs=S3Blobs(steady("s3"), environment.bucket_name))
 replay: Final = Replay(
     manifest=manifest,
-    ledger=Ledger(table=table, blobs=S3Blobs(steady("s3"), environment.bucket_name)),
+    ledger=ledger,
     table=table,
     lanes=Lanes(
         {lane: SqsQueue(sqs, url) for lane, url in environment.queue_urls(manifest).items()}
@@ -38,6 +39,7 @@ replay: Final = Replay(
     clock=clock,
     randomness=SystemRandomness(),
     parallel=ThreadParallel(CONNECTIONS),
+    observe=RunLines(logger, ledger),
 )
 
 

@@ -7,6 +7,7 @@ from simulation.engine.jobs import Job
 from simulation.engine.stepping import Call
 from simulation.engine.virtual_time import quiet, unacknowledged
 from simulation.engine.world import DAY_MS, World
+from webhook_inbox.ledger.pauses import TENANT_PREFIX
 
 # The kind of choice, its subject, and its variant.
 Choice = tuple[str, ...]
@@ -47,8 +48,9 @@ def _of_controls(world: World) -> Iterator[Choice]:
     """Yields what a person may pause, resume, open, close or erase."""
     left = world.left
     if left.pauses and world.free("person", 2):
-        kinds = {n: "resumes" if n in world.observer.paused else "pauses" for n in world.limits}
-        yield from ((kind, handler) for handler, kind in kinds.items())
+        tenants = (TENANT_PREFIX + each.tenant for each in world.scenario.webhooks if each.tenant)
+        for name in dict.fromkeys((*world.limits, *tenants)):
+            yield ("resumes" if name in world.observer.paused else "pauses", name)
     if left.openings and world.free("person", 2):
         for name in world.deployment.manifest.destinations:
             yield ("closes" if world.opened_by_hand(name) else "opens", name)

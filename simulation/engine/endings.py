@@ -7,10 +7,12 @@ from simulation.engine.stepping import Crashed
 from simulation.engine.world import World
 from simulation.invariants.message_deletion import deleted, kept
 from simulation.invariants.observer import Violation, must
+from simulation.invariants.transitions import check_cleared
 from simulation.worlds.scenario import Webhook
 from webhook_inbox.domain.ports import Item
 from webhook_inbox.ingest.receipt import IngestOutcome
-from webhook_inbox.ledger.schema import event_key, run_key
+from webhook_inbox.ledger.erasure import Erasure
+from webhook_inbox.ledger.schema import RUN_PREFIX, event_key, run_key
 
 # A duplicate re-sends runs of younger events only; the reconciler covers older ones.
 YOUNG_MS: Final = 15 * 60_000
@@ -22,6 +24,11 @@ def end(world: World, slot: str, job: Job, how: str) -> None:
     result = job.node.result
     if isinstance(result, Crashed):
         raise Violation("G1", f"{slot} raised {result.error!r}")
+    if job.erases and isinstance(result, Erasure) and not result.unfinished:
+        world.observer.cleared.add(job.erases)
+        for stored in world.aws.table.rows():
+            if stored["sk"].startswith(RUN_PREFIX):
+                check_cleared(world.observer, stored)
     if job.webhook is not None:
         world.answered[job.webhook.name] = result.status
         row = world.aws.table.row(event_key(*job.webhook.event))

@@ -10,16 +10,17 @@ from simulation.engine.endings import end
 from simulation.engine.jobs import Job
 from simulation.engine.stepping import Answer, Call, Program
 from simulation.engine.world import VISIBILITY, World
-from simulation.invariants import destinations
+from simulation.invariants import destinations, due_index
 from simulation.invariants.circuits import is_circuit
 from simulation.invariants.fifo_order import check_fifo_order
 from simulation.invariants.message_deletion import is_dead_for, moved_to_dlq
-from simulation.invariants.observer import Actor, must, named, run_name
+from simulation.invariants.observer import Actor, RunName, must, named, run_name
 from simulation.invariants.ordering import check_order
 from simulation.worlds.scenario import SECRET, SOURCES, Webhook
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.ports import Key
 from webhook_inbox.domain.timestamps import from_ms
+from webhook_inbox.ledger.pauses import TENANT_PREFIX
 from webhook_inbox.ledger.schema import RUN_PREFIX, event_key, run_key
 from webhook_inbox.queue.message import RunMessage
 from webhook_inbox.queue.outcomes import Worker
@@ -74,9 +75,20 @@ def receive(world: World, lane: str, message_id: str) -> None:
     program = programs.processor(now.manifest, now.handlers, message, worker, until)
     about, parts = (worker, message, skew), {"skew": skew, "message": message, "lane": lane}
     parts["dead"] = is_dead_for(world, lane, message)
-    controls_seen = world.observer.controls.get(RunMessage.decode(body).handler, 0)
-    parts["erased"] = named(RunMessage.decode(body))[:2] in world.observer.erased
+    run = named(RunMessage.decode(body))
+    controls_seen = _changes(world, _pausable(world, run))
+    parts["erased"] = run[:2] in world.observer.erased
     _begin(world, slot, "processor", about, program, controls_seen=controls_seen, **parts)
+
+
+def _pausable(world: World, run: RunName) -> tuple[str, str]:
+    """Returns the names of a run's handler and tenant, as `Observer.paused` has them."""
+    event = world.aws.table.row(event_key(*run[:2])) or {}
+    return run[2], TENANT_PREFIX + event.get("tenant", "")
+
+
+def _changes(world: World, names: tuple[str, str]) -> int:
+    return sum(world.observer.controls.get(name, 0) for name in names)
 
 
 def reconcile(world: World) -> None:
@@ -87,7 +99,8 @@ def reconcile(world: World) -> None:
     slot = world.free("reconciler", 2)
     # Two passes never start in the same millisecond.
     skew = int(slot[-1]) - 1
-    _begin(world, slot, "reconciler", (skew, drain), program, skew=skew)
+    name = world.deployment.name
+    _begin(world, slot, "reconciler", (skew, drain), program, skew=skew, deployment=name)
 
 
 def replay(world: World, number: int) -> None:
@@ -119,11 +132,11 @@ def decide(world: World, kind: str, pk: str, sk: str) -> None:
     _begin(world, slot, "person", about, program, drawn=1000 * world.left.decisions)
 
 
-def control(world: World, handler: str, *, paused: bool) -> None:
-    """Starts the pause or the resumption of a handler."""
+def control(world: World, name: str, *, paused: bool) -> None:
+    """Starts the pause or the resumption of a handler or tenant."""
     slot = world.free("person", 2)
-    program = programs.control(handler, paused=paused)
-    _begin(world, slot, "person", (handler, paused), program, drawn=1000 * world.left.pauses)
+    program = programs.control(name, paused=paused)
+    _begin(world, slot, "person", (name, paused), program, drawn=1000 * world.left.pauses)
 
 
 def circuit(world: World, destination: str, *, opened: bool) -> None:
@@ -137,8 +150,8 @@ def erase(world: World, source: str, event_id: str) -> None:
     """Starts the erasure of an event's payload."""
     slot = world.free("person", 2)
     program = programs.erasure(source, event_id)
-    about = "erase", source, event_id
-    _begin(world, slot, "person", about, program, drawn=1000 * world.left.erasures)
+    event, drawn = (source, event_id), 1000 * world.left.erasures
+    _begin(world, slot, "person", ("erase", *event), program, drawn=drawn, erases=event)
 
 
 def _begin(
@@ -190,10 +203,10 @@ def handle(world: World, slot: str, outcome: AttemptOutcome) -> None:
         _check_receives(world, job)
         check_fifo_order(world, run)
         check_order(world, run)
-        ignored = (
-            name in world.observer.paused and job.controls_seen == world.observer.controls[name]
-        )
-        must("pause", not ignored or job.blind, f"{run} began although its handler is paused")
+        names = _pausable(world, run)
+        known = job.controls_seen == _changes(world, names) and not job.blind
+        ignored = known and any(each in world.observer.paused for each in names)
+        must("pause", not ignored, f"{run} began although its handler or tenant is paused")
         asked = "policy" in (row or {}).get("approvals", {}) or not world.behavior_of(name).asks
         must("hold", asked, f"{run} began without approval")
     if outcome != AttemptOutcome():
@@ -280,7 +293,7 @@ def _answered(world: World, job: Job, call: Call, how: str) -> tuple[Job, Answer
     world.aws.stale = how == "stale"
     answer = world.execute(call, _actor(world, job), refuses=how == "refused")
     world.aws.stale = False
-    job = _leased(job, call, answer)
+    job = _note_backlog(world, _leased(job, call, answer), call)
     if destinations.is_optional(call) and is_circuit(call.args[0]):
         job = destinations.note_circuit_read(world, job, call.args[0])
     if how == "twice":
@@ -301,10 +314,30 @@ def _leased(job: Job, call: Call, answer: Answer) -> Job:
     return job._replace(lease=answer.value["lease_id"] if mine else "")
 
 
+def _note_backlog(world: World, job: Job, call: Call) -> Job:
+    if call.method != "backlog":
+        return job
+    lane = call.port.removeprefix("queue ")
+    # Relative to the start of the pass; the time of the read would only distinguish equal states.
+    began = job.ends - int(programs.TIMEOUTS[job.kind].total_seconds() * 1000)
+    until = began + job.skew - due_index.explained(world.aws.queues[lane])
+    return job._replace(overdue_until=(*job.overdue_until, (lane, until)))
+
+
 def _actor(world: World, job: Job) -> Actor:
     others = (j for j in world.jobs.values() if j is not job)
     held = frozenset(j.lease for j in others if j.lease and not j.overdue)
     replays = job.kind == "replay"
     return Actor(
-        job.kind, job.lease, job.webhook, job.message, replays, job.force, held, job.new_keys
+        job.kind,
+        job.lease,
+        job.webhook,
+        job.message,
+        replays,
+        job.force,
+        held,
+        job.new_keys,
+        by_hand=job.kind == "person",
+        deployment=job.deployment,
+        overdue_until=dict(job.overdue_until),
     )

@@ -28,10 +28,14 @@ class Job(NamedTuple):
         overdue: whether it was frozen and resumed after its timeout.
         circuit_seen: the change count of the destination's circuit when it was last read.
         entering: the time at which the handler asked to call a destination, in ms.
-        controls_seen: the number of pauses and resumptions of the handler before it began.
+        controls_seen: the pauses and resumptions of the handler and tenant before it began.
         blind: whether an optional read of the ledger failed.
         erased: whether the event's payload was erased before it began.
         dead: whether the run had died when its message was received again.
+        deployment: the deployment of a pass of the reconciler.
+        overdue_until: by lane, the latest due time, in ms, of an entry whose wait the backlog did
+            not explain when the pass read it.
+        erases: the event that this erasure is about.
     """
 
     kind: str
@@ -54,3 +58,6 @@ class Job(NamedTuple):
     blind: bool = False
     dead: bool = False
     erased: bool = False
+    deployment: str = ""
+    overdue_until: tuple[tuple[str, int], ...] = ()
+    erases: tuple[str, str] | None = None

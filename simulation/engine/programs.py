@@ -35,7 +35,7 @@ from webhook_inbox.ingest.ingest import Ingest
 from webhook_inbox.ingest.receipt import Receipt
 from webhook_inbox.ledger.audit import Actor, Proof
 from webhook_inbox.ledger.erasure import ErasureRequest, erase
-from webhook_inbox.ledger.pauses import PauseRequest, pause, resume
+from webhook_inbox.ledger.pauses import TENANT_PREFIX, PauseRequest, Subject, pause, resume
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import run_from
 from webhook_inbox.processor.processor import Processor
@@ -220,12 +220,15 @@ def decision(manifest: Manifest, row: Item, kind: str) -> Program:
     return run
 
 
-def control(handler: str, *, paused: bool) -> Program:
-    """Returns a program that pauses or resumes a handler."""
+def control(name: str, *, paused: bool) -> Program:
+    """Returns a program that pauses or resumes a handler, or a tenant by its prefixed name."""
+    tenant = name.removeprefix(TENANT_PREFIX)
+    subject = Subject.HANDLER if tenant == name else Subject.TENANT
 
     def run(ask: Ask) -> Any:
         ports = Ports(ask, Manifest())
-        request = PauseRequest(handler, by=ANN, reason="looked at", now=ports.clock.now())
+        now = ports.clock.now()
+        request = PauseRequest(tenant, by=ANN, reason="looked at", now=now, subject=subject)
         operation = pause if paused else resume
         try:
             return operation(ports.table, ports.randomness, request)

@@ -11,7 +11,7 @@ from simulation.engine.sink import DONE, Sink
 from simulation.engine.stepping import Answer, Call, Stepping
 from simulation.invariants import circuits, cursors, due_index, effects
 from simulation.invariants.observer import Actor, Observer, RunName, must, named, run_name
-from simulation.invariants.transitions import changed, check_turn
+from simulation.invariants.transitions import changed, check_cleared, check_turn
 from simulation.worlds.scenario import Deployment, Scenario
 from webhook_inbox.destinations.circuit import breaker_key
 from webhook_inbox.domain.idempotency import versioned
@@ -233,11 +233,14 @@ class World:
         call = self.late[number]
         self.late = self.late[:number] + self.late[number + 1 :]
         # A late write of a replay still counts as the operator's.
-        replays = call.method == "update" and "replays" in call.args[1].set
+        change = call.args[1] if call.method == "update" else Change()
+        replays = "replays" in change.set
         requests = self.scenario.requests if replays else ()
         force = any(request.force for request in requests)
         new_keys = any(request.new_keys for request in requests)
-        self.execute(call, Actor("late", replays=replays, force=force, new_keys=new_keys))
+        by_hand = "held_since" in {*change.set, *change.remove}
+        actor = Actor("late", replays=replays, force=force, new_keys=new_keys, by_hand=by_hand)
+        self.execute(call, actor)
 
     def throttle(self, lane: str, message_id: str) -> None:
         """Receives a message without processing it, as when Lambda throttles."""
@@ -270,7 +273,7 @@ class World:
 
     def deploy(self, name: str) -> None:
         """Replaces the deployment for invocations that start from now on."""
-        self.deployment = next(d for d in self.scenario.deployments if d.name == name)
+        self.deployment = self._deployed(name)
         gone = self.limits.keys() - self.deployment.manifest.handlers.keys()
         self.observer.unloadable |= gone | self.deployment.broken
 
@@ -325,8 +328,7 @@ class World:
             lost = self.observer.lost
             cursors.check_moved(self.aws, old or {}, new, lane_of=self._lane_of, lost=lost)
         elif circuits.is_circuit(key):
-            by_hand = actor.kind == "person"
-            circuits.check_held(key, old or {}, new, by_hand=by_hand)
+            circuits.check_held(key, old or {}, new, by_hand=actor.by_hand)
             circuits.changed(self.observer, key, old or {}, new, now=now, max_skew=self.max_skew)
         elif key.pk == CONTROL_PK:
             self.observer.pause_changed(
@@ -352,9 +354,10 @@ class World:
         limit = self.limits.get(run[2], 0)
         changed(self.observer, actor, run, old or {}, new, now=self.clock.ms, limit=limit)
         due_index.check_listed(run, new, self._is_registered(run[2]))
+        check_cleared(self.observer, new)
         if actor.kind == "reconciler":
-            queue = self.aws.queues[self._lane_of(run[2])]
-            due_index.check_unexplained(run, old or {}, queue, now=self.clock.ms)
+            lane = self._deployed(actor.deployment).manifest.lane_of(run[2])
+            due_index.check_unexplained(run, old or {}, actor.overdue_until.get(lane, 0))
         if self.left.faults == self.scenario.budget.faults:
             check_turn(self.observer, run, old or {}, new)
         if new["status"] == "done" and (old or {}).get("status") != "done":
@@ -370,6 +373,9 @@ class World:
     def _lane_of(self, handler: str) -> str:
         lane = self.deployment.manifest.lane_of(handler)
         return lane if lane in self.aws.queues else DEFAULT_LANE
+
+    def _deployed(self, name: str) -> Deployment:
+        return next(d for d in self.scenario.deployments if d.name == name)
 
     def _is_registered(self, handler: str) -> bool:
         row = self.aws.table.row(Key(due_handlers.PK, due_handlers.PREFIX + handler))

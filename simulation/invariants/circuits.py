@@ -9,9 +9,9 @@ DESTINATION: Final = "destination#"
 CIRCUIT: Final = ("open_until", "probe", "paused_until", "held_since")
 
 
-def is_circuit(key: Key) -> bool:
+def is_circuit(key: object) -> bool:
     """Returns whether a key is that of a destination's circuit."""
-    return key.pk.startswith(DESTINATION) and key.sk == "breaker"
+    return isinstance(key, Key) and key.pk.startswith(DESTINATION) and key.sk == "breaker"
 
 
 def check_held(key: Key, old: Item, new: Item, *, by_hand: bool) -> None:

@@ -131,10 +131,10 @@ def _approve(world: World) -> bool:
 
 
 def _resume(world: World) -> bool:
-    """Resumes a paused handler."""
-    for handler in world.observer.paused:
+    """Resumes a paused handler or tenant."""
+    for name in world.observer.paused:
         if world.free("person", 1):
-            invocations.control(world, handler, paused=False)
+            invocations.control(world, name, paused=False)
             return True
     return False
 

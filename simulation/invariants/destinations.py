@@ -26,7 +26,9 @@ EXCESS: Final = 1.05
 def is_optional(call: Call) -> bool:
     """Returns whether a worker continues if this call fails."""
     named = call.args[0] if call.port == "table" and call.args else None
-    return isinstance(named, Key) and (named.pk.startswith(DESTINATION) or named.pk == CONTROL_PK)
+    if not isinstance(named, Key):
+        return named == CONTROL_PK  # a query, for the pauses of tenants
+    return named.pk.startswith(DESTINATION) or named.pk == CONTROL_PK
 
 
 def note_circuit_read(world: World, job: Job, key: Key) -> Job:
@@ -51,7 +53,8 @@ def _check_circuit(world: World, job: Job, spec: DestinationSpec) -> None:
         lately = changed_at > job.entering - BELIEVED_MS
         must("circuit", lately, f"{spec.name} is called on an outdated read of its circuit")
         return
-    if spec.breaker is not None and "open_until" in row:
+    # Without a breaker only a person opens the circuit.
+    if "open_until" in row and (spec.breaker is not None or "held_since" in row):
         receipt = job.message.receipt if job.message else ""
         ours = str(row.get("probe", "")).startswith(f"{receipt}.")
         must(

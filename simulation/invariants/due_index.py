@@ -12,8 +12,8 @@ from webhook_inbox.ledger.schema import WAKE, WATCH
 
 # A backlog explains the wait of a message for a day at most.
 EXPLAINED_MS: Final = 86_400_000
-# A pass reads the backlog once.
-PASS_MS: Final = 300_000
+# The oldest message of a FIFO lane may wait for its ordering key alone.
+FIFO_EXPLAINED_MS: Final = 7_200_000
 # A handler and a kind of entries.
 Place = tuple[str, str]
 
@@ -23,12 +23,18 @@ def check_listed(run: RunName, row: Item, registered: bool) -> None:  # noqa: FB
     must("G1", registered or "due_bucket" not in row, f"{run} is listed, its handler is unknown")
 
 
-def check_unexplained(run: RunName, old: Item, queue: MemoryQueue, *, now: int) -> None:
-    """Checks that the backlog does not explain why a run that the reconciler writes still waits."""
-    if not old.get("due_bucket", "").startswith(WATCH):
-        return
-    late = now - old["due_at"] + PASS_MS
-    must("flood", late >= _explained(queue), f"{run} was written behind a backlog")
+def check_unexplained(run: RunName, old: Item, until: int) -> None:
+    """Checks that the backlog does not explain why a run that the reconciler writes still waits.
+
+    Args:
+        run: the run.
+        old: its row before the write.
+        until: the latest due time, in ms, that the backlog of its lane did not explain when the
+            pass read it. A pass reads a backlog once, before it sends: a message that the pass
+            itself sends would otherwise explain the wait of the next run.
+    """
+    watched = old.get("due_bucket", "").startswith(WATCH)
+    must("flood", not watched or old["due_at"] <= until, f"{run} was written behind a backlog")
 
 
 def due(aws: Doubles, manifest: Manifest, now: int) -> Counter[Place]:
@@ -40,8 +46,8 @@ def due(aws: Doubles, manifest: Manifest, now: int) -> Counter[Place]:
             continue
         lane = manifest.lane_of(row["handler"])
         queue = aws.queues[lane if lane in aws.queues else DEFAULT_LANE]
-        explained = 0 if kind == WAKE else _explained(queue)
-        if row["due_at"] + explained <= now:
+        late = 0 if kind == WAKE else explained(queue)
+        if row["due_at"] + late <= now:
             found[row["handler"], kind] += 1
     return found
 
@@ -54,8 +60,10 @@ def check_pass(before: Counter[Place], after: Counter[Place], *, drain: int) -> 
         must(guarantee, left <= most, f"{place}: {left} of {number} due runs were not handled")
 
 
-def _explained(queue: MemoryQueue) -> int:
+def explained(queue: MemoryQueue) -> int:
+    """Returns how late a message of a queue may be because of its backlog, in ms."""
     backlog = queue.backlog()
     # A message in flight explains nothing: a leased run is not overdue.
     oldest = backlog.oldest if backlog.visible else None
-    return 0 if oldest is None else min(int(oldest.total_seconds() * 1000), EXPLAINED_MS)
+    most = FIFO_EXPLAINED_MS if queue.fifo else EXPLAINED_MS
+    return 0 if oldest is None else min(int(oldest.total_seconds() * 1000), most)

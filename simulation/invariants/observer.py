@@ -4,7 +4,7 @@ Every violation names the broken guarantee. `transitions` checks the writes of a
 `convergence` checks the final state.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from hashlib import sha256
 from typing import Any, Final
@@ -64,6 +64,9 @@ class Actor:
         force: whether that replay may reopen finished runs.
         held: the leases of all other workers that are alive and within their timeout.
         new_keys: whether that replay may give its runs new keys.
+        by_hand: whether a person makes the call.
+        deployment: the deployment of a pass of the reconciler.
+        overdue_until: by lane, the latest due time, in ms, of an entry that the pass may write.
     """
 
     kind: str
@@ -74,6 +77,9 @@ class Actor:
     force: bool = False
     held: frozenset[str] = frozenset()
     new_keys: bool = False
+    by_hand: bool = False
+    deployment: str = ""
+    overdue_until: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -103,11 +109,12 @@ class Observer:
         circuits: the number of changes of each destination's circuit, and the last time.
         calls: the times of the recent calls of each destination.
         versions: the newest version that each handler began, by ordering key.
-        paused: the paused handlers and the start of each pause.
-        controls: the number of pauses and resumptions of each handler.
+        paused: the paused handlers and tenants ("tenant#t1"), and the start of each pause.
+        controls: the number of pauses and resumptions of each handler and tenant.
         earlier: by event, the events acknowledged before it was first sent.
         decided: runs that a person has approved.
         erased: the events whose payload was erased.
+        cleared: the events of which an erasure reported that nothing is left.
         began: by source and signed content, the event whose runs began without a decision.
     """
 
@@ -138,6 +145,7 @@ class Observer:
     earlier: dict[tuple[str, str], frozenset[tuple[str, str]]] = field(default_factory=dict)
     decided: set[RunName] = field(default_factory=set)
     erased: set[tuple[str, str]] = field(default_factory=set)
+    cleared: set[tuple[str, str]] = field(default_factory=set)
     began: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
 
     # -- the notes
@@ -157,15 +165,16 @@ class Observer:
         self.contents.pop(event, None)
         self.earlier.pop(event, None)
         self.erased.discard(event)
+        self.cleared.discard(event)
         self.began = {content: e for content, e in self.began.items() if e != event}
 
-    def pause_changed(self, handler: str, now: int, *, paused: bool) -> None:
-        """Notes that a handler was paused or resumed."""
-        self.controls[handler] = self.controls.get(handler, 0) + 1
+    def pause_changed(self, name: str, now: int, *, paused: bool) -> None:
+        """Notes that a handler or tenant was paused or resumed."""
+        self.controls[name] = self.controls.get(name, 0) + 1
         if paused:
-            self.paused.setdefault(handler, now)
+            self.paused.setdefault(name, now)
         else:
-            self.paused.pop(handler, None)
+            self.paused.pop(name, None)
 
     def forget_run(self, run: RunName) -> None:
         """Forgets a run whose row was deleted; an event with the same id starts it again."""
@@ -212,7 +221,7 @@ class Observer:
         """Checks a write of an event."""
         alive = old is not None and old["expires_at"] * 1000 > now
         if alive and "erased_at" in new:
-            self._erased(old or {}, new)
+            self._erased(old or {}, new, blobs)
             return
         must("G1", not alive or old == new, "a stored event was changed")
         try:
@@ -228,12 +237,14 @@ class Observer:
             linked = new.get("identical_to") in others
             must("G6", linked, f"{event} is not linked to a first event of its body: {others}")
 
-    def _erased(self, old: Item, new: Item) -> None:
+    def _erased(self, old: Item, new: Item, blobs: MemoryBlobs) -> None:
         """Checks that an erasure removes the payload and nothing else."""
         payload = {"body", "body_ref", "headers", "erased_at"}
         kept = all(old.get(name) == new.get(name) for name in {*old, *new} - payload)
         must("erasure", kept, "an erasure changed the identity of its event")
         must("erasure", "body" not in new and not new["headers"], "an erasure left the payload")
+        gone = "body_ref" in new or old.get("body_ref") not in blobs.objects
+        must("erasure", gone, "an erasure forgot a body that is still stored")
         self.erased.add((new["source"], new["event_id"]))
 
     # -- messages

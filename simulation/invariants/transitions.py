@@ -10,13 +10,14 @@ any but held and processing ─► deferred   before a lease, under the next gen
 
 from typing import Final
 
+from simulation.engine.acting import REFUSAL
 from simulation.invariants.observer import FINISHED, Actor, Observer, RunName, must
 from webhook_inbox.domain.manifest import SPLIT
 from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.ports import Item
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger.deadlines import RESENDS
-from webhook_inbox.ledger.pauses import RESUMPTION
+from webhook_inbox.ledger.pauses import RESUMPTIONS, TENANT_PREFIX, TENANT_RESUMPTION
 from webhook_inbox.ledger.schema import DEAD_FROM
 from webhook_inbox.queue.line import TURN, TURN_CHECK
 from webhook_inbox.queue.message import RunMessage
@@ -151,10 +152,11 @@ def _postponed(actor: Actor, run: RunName, old: Item, new: Item) -> None:
 
 
 def _woken(observer: Observer, run: RunName, old: Item, now: int) -> None:
-    # A pass that began earlier may still run when its handler is paused again.
-    resumed = (
-        observer.paused.get(run[2], now) > now - PASS_MS and old.get("waits_for") == RESUMPTION
-    )
+    # A pass that began earlier may still run when its handler or tenant is paused again.
+    waits_for = old.get("waits_for")
+    of_tenant = waits_for == TENANT_RESUMPTION
+    name = TENANT_PREFIX + old.get("tenant", "") if of_tenant else run[2]
+    resumed = observer.paused.get(name, now) > now - PASS_MS and waits_for in RESUMPTIONS
     early = old.get("parked", False) and old["next_attempt_at"] > now + SKEW_MS and not resumed
     must("G1", not early, f"{run} was parked and was sent before it was due")
 
@@ -165,6 +167,14 @@ def check_turn(observer: Observer, run: RunName, old: Item, new: Item) -> None:
     sent = new["status"] == Status.PENDING and new["last_at"] >= old.get("due_at", 0)
     late = checked and sent and not observer.unloadable
     must("G1", not late, f"{run} was not sent when its turn came")
+
+
+def check_cleared(observer: Observer, row: Item) -> None:
+    """Checks that no text of a handler is left of an event, or added, after its erasure."""
+    if (row["source"], row["event_id"]) in observer.cleared:
+        quoted = any(REFUSAL in each.get("error", "") for each in row.get("attempts", ()))
+        quoted = quoted or REFUSAL in row.get("last_error", "")
+        must("erasure", not quoted, f"{row['sk']} of {row['event_id']} quotes an erased payload")
 
 
 def _died(observer: Observer, run: RunName, old: Item, new: Item, now: int, limit: int) -> None:

@@ -28,7 +28,7 @@ AT_ONCE: Final = 2
 ROOT: Final = LIBRARY.parents[1]
 CONTROL: Final = "(nothing changed)"
 # `explore` and `walk` search the unchanged library further than any hunt.
-CONTROL_STATES: Final = 2_000
+CONTROL_STATES: Final = 1_500
 
 
 class HuntFailed(Exception):

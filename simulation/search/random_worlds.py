@@ -78,9 +78,11 @@ def random_world(rng: Random) -> Scenario:
     behaviors = {name: rng.choice(ANY_BEHAVIOR) for name in handlers}
     specs = [_handler(rng, name, behaviors[name]) for name in handlers]
     sink = _sink(rng)
+    # The lane of a serial handler is its own: without the handler, no worker receives from it.
+    fewer = specs if specs[-1].serial else specs[:-1]
     deployments = [
         Deployment("whole", manifest(*specs, sink=sink), behaviors=behaviors),
-        Deployment("fewer", manifest(*specs[:-1], sink=sink), behaviors=behaviors),
+        Deployment("fewer", manifest(*fewer, sink=sink), behaviors=behaviors),
         Deployment(
             "broken", manifest(*specs, sink=sink), frozenset(handlers[:1]), behaviors=behaviors
         ),
@@ -141,6 +143,7 @@ def _webhooks(rng: Random) -> list[Webhook]:
             rng.choice(["0", f"{number}"]) if source == "acme" else f"{number}",
             retries=source != "github",
             version=number + 1,
+            tenant=rng.choice(["", "t1"]) if source == "acme" else "",
         )
         webhooks.append(honest)
         for kind in rng.sample(
@@ -163,7 +166,7 @@ def _variant(webhook: Webhook, kind: str) -> Webhook:
         "event_id": webhook.event_id,
         "content": webhook.content,
     }
-    parts |= {"retries": webhook.retries, "version": webhook.version}
+    parts |= {name: getattr(webhook, name) for name in ("retries", "version", "tenant")}
     return Webhook(f"{webhook.name} {kind}", **{**parts, **changes[kind]})
 
 
@@ -177,6 +180,8 @@ def _budget(rng: Random) -> Budget:
         redrives=rng.choice([0, 0, 1, 2]),
         decisions=rng.choice([0, 1, 3]),
         pauses=rng.choice([0, 0, 2, 4]),
+        openings=rng.choice([0, 0, 2]),
+        erasures=rng.choice([0, 0, 1]),
         deployments=rng.choice([0, 0, 0, 2]),
         ages=rng.choice([0, 0, 0, 1]),
     )

@@ -156,6 +156,23 @@ SMALL_WORLDS: Final = (
         receivers=1,
         budget={"erasures": 1, "faults": 1},
     ),
+    world(
+        "an erased large event",
+        replace(FIRST, padding=20_000, preloaded=True),
+        faults=(),
+        workers=1,
+        receivers=1,
+        budget={"erasures": 1},
+    ),
+    world(
+        "an event is erased while its attempt fails",
+        replace(FIRST, preloaded=True),
+        faults=(),
+        outcomes={"mail": (REFUSES,)},
+        workers=1,
+        receivers=1,
+        budget={"erasures": 1, "failures": 1},
+    ),
     *GUARD_WORLDS,
     world(
         "a captured form in another order",

@@ -76,6 +76,15 @@ DESTINATION_WORLDS: Final = (
         budget={"failures": 1, "jumps": 2, "openings": 1},
     ),
     world(
+        "a circuit without a breaker is opened by hand",
+        HERE,
+        on=PLAIN_SINK,
+        faults=(),
+        receivers=1,
+        workers=1,
+        budget={"openings": 2},
+    ),
+    world(
         "a rate limit with three events",
         HERE,
         SECOND,

@@ -147,4 +147,13 @@ PAUSE_WORLDS: Final = (
         workers=1,
         budget={"pauses": 2, "faults": 1, "passes": 1},
     ),
+    world(
+        "a tenant is paused and resumed",
+        replace(FIRST, preloaded=True, tenant="t1"),
+        on=Deployment("none of its own", manifest(handler("mail"))),
+        faults=(),
+        receivers=1,
+        workers=1,
+        budget={"pauses": 2},
+    ),
 )

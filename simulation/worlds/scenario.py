@@ -36,6 +36,7 @@ ACME: Final = SourceSpec(
         "event_id": {"header": "X-Acme-Id"},
         "event_type": {"header": "X-Acme-Type"},
     },
+    tenant=("json", "tenant"),
 )
 GITHUB: Final = SourceSpec("github", "github", "github")
 # "forms" signs the fields of a form in any order, and not the id.
@@ -133,6 +134,7 @@ class Webhook:
         items: the ids of the events of a batch.
         version: the version or sequence number, 0 for none.
         preloaded: whether it was accepted before the schedule starts.
+        tenant: the tenant that its body names, "" for none; only "acme" has tenants.
     """
 
     name: str
@@ -147,6 +149,7 @@ class Webhook:
     items: tuple[str, ...] = ()
     version: int = 0
     preloaded: bool = False
+    tenant: str = ""
 
     @property
     def body(self) -> bytes:
@@ -157,7 +160,7 @@ class Webhook:
             # An attacker can order the fields of a captured form anew.
             fields = [("content", self.content), ("name", "it")]
             return urlencode(fields[::-1] if self.captured else fields).encode()
-        return _body(self.content, self.padding, self.version)
+        return _body(self.content, self.padding, self.version, self.tenant)
 
     @property
     def event(self) -> tuple[str, str]:
@@ -190,10 +193,11 @@ def signed_part(body: bytes) -> bytes:
 
 
 @cache
-def _body(content: str, padding: int, version: int) -> bytes:
+def _body(content: str, padding: int, version: int, tenant: str) -> bytes:
     filler = "".join(f"{n * 2654435761 % 2**32:08x}" for n in range(padding // 8))
     numbered = f', "version": {version}' if version else ""
-    return f'{{"content": "{content}", "filler": "{filler}"{numbered}}}'.encode()
+    named = f', "tenant": "{tenant}"' if tenant else ""
+    return f'{{"content": "{content}", "filler": "{filler}"{numbered}{named}}}'.encode()
 
 
 @cache
@@ -213,7 +217,7 @@ class Budget:
     replays: int = 0
     redrives: int = 0
     decisions: int = 0  # about held runs
-    pauses: int = 0  # and resumptions of handlers
+    pauses: int = 0  # and resumptions of handlers and tenants
     openings: int = 0  # and closings of circuits, by hand
     erasures: int = 0  # of events' payloads, by hand
     deployments: int = 0

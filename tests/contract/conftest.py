@@ -31,7 +31,7 @@ from webhook_inbox.domain.ports import Blobs, Table
 
 REGION = "us-east-1"
 MAX_RECEIVE_COUNT = 2
-# Of moto, and of the local runtime, which otherwise has credentials of its own.
+# The credentials of moto and of the local runtime, which otherwise has credentials of its own.
 CREDENTIALS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 
 

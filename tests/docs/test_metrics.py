@@ -1,13 +1,22 @@
 """The section on metrics is that of the catalogue, and its cost that of this repository's app."""
 
+from functools import cache
+
 import pytest
 
 from scripts import metrics
 from webhook_inbox.configuration.compile import compile_manifest
 from webhook_inbox.domain.errors import Reason
+from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.metrics import ACCEPTED, CATALOGUE, REJECTED, RUNS, Metric
 from webhook_inbox.ingest.deduplication import PROMPT
 from webhook_inbox.queue.outcomes import RunOutcome
+
+
+@cache
+def app() -> Manifest:
+    """Returns the manifest of this repository's app."""
+    return compile_manifest(metrics.ROOT / "functions", stage="prod")
 
 
 def test_the_section_is_fresh() -> None:
@@ -27,19 +36,16 @@ def test_the_kinds_of_duplicates_name_the_time_that_they_are_told_apart_by() -> 
     ids=lambda value: getattr(value, "name", str(value)),
 )
 def test_a_metric_costs_every_combination_of_its_dimensions(metric: Metric, number: int) -> None:
-    manifest = compile_manifest(metrics.ROOT / "functions", stage="prod")
-    small = type(manifest)(
-        sources=dict(list(manifest.sources.items())[:2]),
-        handlers=dict(list(manifest.handlers.items())[:3]),
+    small = Manifest(
+        sources=dict(list(app().sources.items())[:2]),
+        handlers=dict(list(app().handlers.items())[:3]),
     )
 
     assert metrics.combinations(metric, small) == number
 
 
 def test_every_dimension_has_a_known_number_of_values() -> None:
-    manifest = compile_manifest(metrics.ROOT / "functions", stage="prod")
-
-    assert all(metrics.combinations(metric, manifest) > 0 for metric in CATALOGUE.values())
+    assert all(metrics.combinations(metric, app()) > 0 for metric in CATALOGUE.values())
 
 
 def test_the_outcomes_of_runs_are_counted_whole() -> None:

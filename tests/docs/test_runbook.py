@@ -1,24 +1,31 @@
 """The runbook has a section for each alarm and each failure class, with commands that exist."""
 
+import re
+
 import pytest
 from webhook_inbox_cdk.alarms import CONSEQUENCES
 
 from tests.docs.runbook import PROGRAM, sections, words_of
 from tests.infra.test_alarms_page import GUARDED, OFFERING, declared
+from tests.webhookctl.commands.every_command import EFFECTS
+from webhookctl import runbook
 
 FAILURE_CLASSES = (
     "downstream-down",
     "bad-deployment",
+    "changed-payload",
     "unknown-type",
     "bad-secret",
+    "two-senders-on-one-secret",
+    "a-proxy-that-changes-bodies",
     "stolen-secret",
     "poison-event",
     "provider-outage-with-backlog",
     "flood",
 )
+DECLARED = {each.id: each for each in declared("serial", sources=(GUARDED, OFFERING))}
 FIRST = {
-    **{each.anchor: each.first for each in declared("serial", sources=(GUARDED, OFFERING))},
-    "contested-enrolments": "secrets enrol SOURCE",
+    **{each.anchor: each.first for each in DECLARED.values()},
     CONSEQUENCES.lower(): "alarms list",
 }
 GROUPS = {"failure-classes", "alarms"}
@@ -26,6 +33,23 @@ GROUPS = {"failure-classes", "alarms"}
 
 def test_the_sections_are_the_alarms_and_the_failure_classes() -> None:
     assert set(sections()) == {*FIRST, *FAILURE_CLASSES, *GROUPS}
+
+
+@pytest.mark.parametrize("name", DECLARED)
+def test_a_text_has_only_commands_of_its_section_and_the_one_that_prints_it(name: str) -> None:
+    alarm = DECLARED[name]
+    first, page = re.findall(r"`([^`]+)`", alarm.description("NAME"))
+    assert first == sections()[alarm.anchor].commands[0]
+    assert page == f"{PROGRAM}runbook {alarm.anchor}"
+    assert alarm.anchor in runbook.sections()
+
+
+@pytest.mark.parametrize("anchor", FIRST)
+def test_the_first_command_changes_nothing(anchor: str) -> None:
+    [command] = [
+        name for name in EFFECTS if FIRST[anchor] == name or FIRST[anchor].startswith(f"{name} ")
+    ]
+    assert EFFECTS[command] == "read"
 
 
 @pytest.mark.parametrize("anchor", FIRST)

@@ -68,7 +68,7 @@ def test_a_time_outside_the_window_is_refused(
 def test_an_unknown_source_is_not_found(inbox: WholeInbox) -> None:
     headers = inbox.signed("github", "push", BODY, event_id=fresh())
 
-    assert inbox.post("nobody", BODY, headers).status == 404
+    assert inbox.post("unknown", BODY, headers).status == 404
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH", "OPTIONS"])

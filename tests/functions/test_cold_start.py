@@ -4,12 +4,15 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from tests.functions.account import Account
 from tests.functions.bundles import FUNCTIONS
+from webhook_inbox.domain.manifest import Manifest
 
 LIST_MODULES = """
 import json, sys
@@ -22,26 +25,23 @@ INGEST_PACKAGES = {"adapters", "domain", "ingest", "ledger", "providers", "queue
 MODULES = {"ingest": 45, "processor": 98, "replay": 46, "reconciler": 53}
 
 
-@pytest.fixture
-def loaded(account: Account, bundle: Path) -> "Loaded":
-    return Loaded(account, bundle)
+Load = Callable[..., set[str]]
 
 
-class Loaded:
-    """Tells what a function loads."""
+@pytest.fixture(scope="module")
+def load(built: tuple[Path, Manifest]) -> Load:
+    """Returns the modules that a function loads; each function is started once."""
+    queue = "https://sqs.us-east-1.amazonaws.com/123456789012/inbox-default"
+    account = Account({}, table_name="inbox", bucket="bodies", queue=queue, dead_letters=queue)
+    path = os.pathsep.join((str(built[0]), str(FUNCTIONS)))
 
-    def __init__(self, account: Account, bundle: Path) -> None:
-        self._environment = {
-            **os.environ,
-            **account.environment,
-            "PYTHONPATH": os.pathsep.join((str(bundle), str(FUNCTIONS))),
-        }
-
-    def by(self, function: str) -> set[str]:
-        program = LIST_MODULES.format(function=function)
-        environment = {**self._environment, "POWERTOOLS_SERVICE_NAME": function}
+    @cache
+    def modules(function: str, *, without: str = "") -> set[str]:
+        own = {"PYTHONPATH": path, "POWERTOOLS_SERVICE_NAME": function}
+        environment = {**os.environ, **account.environment, **own}
+        environment.pop(without, None)
         ended = subprocess.run(
-            [sys.executable, "-c", program],
+            [sys.executable, "-c", LIST_MODULES.format(function=function)],
             env=environment,
             capture_output=True,
             text=True,
@@ -50,9 +50,11 @@ class Loaded:
         )
         return set(json.loads(ended.stdout))
 
+    return modules
 
-def test_ingest_loads_no_library_that_it_does_not_use(loaded: Loaded) -> None:
-    modules = loaded.by("ingest")
+
+def test_ingest_loads_no_library_that_it_does_not_use(load: Load) -> None:
+    modules = load("ingest")
 
     for absent in (
         "pydantic",
@@ -75,8 +77,8 @@ def test_ingest_loads_no_library_that_it_does_not_use(loaded: Loaded) -> None:
     assert {"aws_lambda_powertools", "botocore", "compiled_manifest"} <= modules
 
 
-def test_ingest_loads_no_handler_and_of_the_library_only_its_own(loaded: Loaded) -> None:
-    modules = loaded.by("ingest")
+def test_ingest_loads_no_handler_and_of_the_library_only_its_own(load: Load) -> None:
+    modules = load("ingest")
 
     tops = {name.partition(".")[0] for name in modules}
     assert tops.isdisjoint({"handlers", "processor", "replay", "reconciler", "stacks"})
@@ -85,36 +87,30 @@ def test_ingest_loads_no_handler_and_of_the_library_only_its_own(loaded: Loaded)
 
 
 @pytest.mark.parametrize("function", list(MODULES))
-def test_a_function_loads_no_more_of_the_library_than_its_bound(
-    loaded: Loaded, function: str
-) -> None:
-    library = [n for n in loaded.by(function) if n.partition(".")[0] == "webhook_inbox"]
+def test_a_function_loads_no_more_of_the_library_than_its_bound(load: Load, function: str) -> None:
+    library = [n for n in load(function) if n.partition(".")[0] == "webhook_inbox"]
 
     assert len(library) <= MODULES[function], "\n".join(sorted(library))
 
 
-def test_ingest_imports_a_provider_when_its_first_delivery_comes(loaded: Loaded) -> None:
-    modules = loaded.by("ingest")
+def test_ingest_imports_a_provider_when_its_first_delivery_comes(load: Load) -> None:
+    modules = load("ingest")
 
     assert not {name for name in modules if name.startswith("webhook_inbox.providers.")}
 
 
 @pytest.mark.parametrize("function", ["processor", "replay", "reconciler"])
-def test_no_function_imports_a_handler_when_it_starts(loaded: Loaded, function: str) -> None:
+def test_no_function_imports_a_handler_when_it_starts(load: Load, function: str) -> None:
     """So that a broken one breaks its own runs, and neither a replay nor a reconciling."""
-    modules = loaded.by(function)
+    modules = load(function)
 
     assert "handlers" not in {name.partition(".")[0] for name in modules}
     assert "typer" not in modules
     assert not [name for name in modules if name.startswith("webhook_inbox.configuration")]
 
 
-def test_a_function_without_its_environment_says_which_variable(
-    loaded: Loaded, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    del loaded._environment["TABLE_NAME"]
-
+def test_a_function_without_its_environment_says_which_variable(load: Load) -> None:
     with pytest.raises(subprocess.CalledProcessError) as failure:
-        loaded.by("ingest")
+        load("ingest", without="TABLE_NAME")
 
     assert "the variable TABLE_NAME is not set; deploy the stack again" in failure.value.stderr

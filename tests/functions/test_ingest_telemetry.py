@@ -113,7 +113,7 @@ def test_an_accepted_delivery_is_counted_by_source_in_one_line(inbox: Inbox) -> 
 
 
 def test_every_answer_has_its_time(inbox: Inbox) -> None:
-    for path in ("/webhooks/acme", "/webhooks/nobody"):
+    for path in ("/webhooks/acme", "/webhooks/unknown"):
         inbox.request(http_event(path))
 
     times = [point for point in inbox.output.points() if point.name == "AcknowledgementTime"]

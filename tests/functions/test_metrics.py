@@ -78,7 +78,7 @@ def run(outcome: RunOutcome, **details: Any) -> list[Point]:
 
 
 def passed(report: ReconcilerReport) -> list[Point]:
-    return emitted(lambda metrics: measure_pass(metrics, report, MANIFEST))
+    return emitted(lambda metrics: measure_pass(metrics, report, MANIFEST, now=NOW))
 
 
 def dead_run(handler: str = "shop.pay", deaths: int = 0) -> Run:
@@ -91,6 +91,7 @@ def whole_pass() -> ReconcilerReport:
     for action in Action:
         report.add(action, 2)
     report.dead.append(dead_run(deaths=2))
+    report.oldest_dead_letter = NOW - timedelta(days=10)
     return report
 
 
@@ -127,6 +128,12 @@ def everything() -> Iterator[Point]:
     yield from destinations()
     replayed = ReplayReport(False, counts={ReplayOutcome.REPLAYED: 3}, failed="SQS")
     yield from emitted(lambda metrics: measure_replay(metrics, replayed))
+
+
+def test_the_age_of_a_dead_letter_is_written_in_passes_that_find_one() -> None:
+    found = {point.name: point.values for point in passed(whole_pass())}
+    assert found["OldestDeadLetter"] == [10 * 86_400]
+    assert "OldestDeadLetter" not in {point.name for point in passed(ReconcilerReport())}
 
 
 def test_every_metric_of_the_catalogue_is_emitted_and_no_other() -> None:

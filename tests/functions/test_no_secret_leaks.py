@@ -206,6 +206,7 @@ def test_no_secret_is_in_anything_that_a_hostile_run_leaves(run: Run) -> None:
 
     assert len(inbox.account.rows("event#")) > 2 * len(TYPES)
     assert run.leaks() == []
+    assert "run replayed" in run.inbox.output.text
     answers = "".join(run.answers)
     assert not [form for form in run.forbidden if len(form) >= 8 and form in answers]
 

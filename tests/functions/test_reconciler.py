@@ -10,11 +10,21 @@ from tests.functions.faults import Fault, Faults
 from tests.functions.inbox import Inbox
 from webhook_inbox.adapters.memory import ManualClock
 from webhook_inbox.domain.model import Status
+from webhook_inbox.domain.ports import Change
 from webhook_inbox.domain.timestamps import to_ms, to_seconds
-from webhook_inbox.ledger.schema import received_bucket
+from webhook_inbox.ledger.schema import RECEIVED_SHARDS, received_bucket
+from webhook_inbox.reconciler.received import CURSORS
 
 Minute = Callable[[int], datetime]
 SCHEDULE = {"source": "aws.events", "detail-type": "Scheduled Event", "detail": {}}
+
+
+@pytest.fixture(autouse=True)
+def _passed_before(inbox: Inbox) -> None:
+    """Continues the passes of two hours ago; an inbox's first pass reads the last day."""
+    at = to_ms(datetime.now(UTC) - timedelta(hours=2))
+    positions = {str(shard): at for shard in range(RECEIVED_SHARDS)}
+    inbox.account.table.update(CURSORS, Change(set={"first": positions, "second": positions}))
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """An operator's payloads, what is answered, and what is changed."""
 
 import json
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ from tests.functions.inbox import Inbox
 from webhook_inbox.domain.model import Status
 
 ALL = {"status": ["dead_letter"]}
+# Runs in other states than these are found by the index of received events, hour by hour.
+AN_HOUR_AGO = (datetime.now(UTC) - timedelta(hours=1)).isoformat()
 
 
 def handed_over(inbox: Inbox) -> list[dict[str, Any]]:
@@ -107,7 +110,7 @@ FILTERS: list[tuple[dict[str, Any], int]] = [
     ({"received_before": "2020-01-01T00:00:00"}, 0),
     ({"limit": 2, "handler": "lab.refuse"}, 2),
     ({"status": ["dead_letter", "failed"]}, 3),
-    ({"status": ["dead_letter", "done"], "received_after": "2020-01-01T00:00:00Z"}, 3),
+    ({"status": ["dead_letter", "done"], "received_after": AN_HOUR_AGO}, 3),
     ({"status": ["failed"]}, 0),
     ({"where": "type == 'lab.permanent'"}, 3),
     ({"where": "type == 'lab.fine'"}, 0),
@@ -249,12 +252,62 @@ def test_a_replay_is_logged_counted_and_audited(dead: Inbox) -> None:
     dead.invoke("replay", {"source": "acme", "reason": "mended", "requested_by": "jo"})
 
     entries = dead.output.read()
-    [line] = [entry for entry in entries if "_aws" not in entry]
+    *_, line = [entry for entry in entries if "_aws" not in entry]
     assert line["request"]["reason"] == "mended"
     assert line["counts"] == {"replayed": 3}
     assert [point for entry in entries for point in points(entry)] == [("ReplayedRuns", [3], {})]
     [audit] = dead.account.rows("audit#")
     assert (audit["by"], audit["reason"]) == ("jo", "mended")
+
+
+def test_each_replayed_run_is_a_line_with_its_trace_actor_and_selection(inbox: Inbox) -> None:
+    body, trace = b'{"type": "lab.permanent"}', "4bf92f3577b34da6a3ce929d0e0e4736"
+    headers = inbox.sign("acme", body, event_id="evt-1", event_type="lab.permanent")
+    inbox.post("acme", body, {**headers, "traceparent": f"00-{trace}-00f067aa0ba902b7-01"})
+    [message] = inbox.account.receive()
+    inbox.process(message)
+    selection = inbox.invoke("replay", {**ALL, "dry_run": True, "fix": True})["selection"]
+    inbox.output.read()
+
+    payload = {"selection": selection, "reason": "mended", "requested_by": "jo"}
+    inbox.invoke("replay", {**payload, "on_behalf_of": "INC-7"})
+    inbox.work()
+
+    lines = inbox.output.logs()
+    line, page = lines[:2]
+    [attempt] = [each for each in lines if each["message"] == "message dead"]
+    assert page["message"] == "replay"
+    names = ("source", "event_id", "handler", "type", "generation", "trace_id")
+    assert [line[name] for name in names] == [attempt[name] for name in names]
+    assert line["trace_id"] == trace
+    replayed = {"message": "run replayed", "outcome": "replayed", "reason": "mended"}
+    actor = {"actor": "jo", "proof": "claimed", "on_behalf_of": "INC-7", "selection": selection}
+    assert line.items() >= {"level": "INFO", **replayed, **actor}.items()
+    assert line["function_request_id"] == page["function_request_id"]
+
+
+def test_runs_are_logged_without_a_trace_while_the_ledger_does_not_answer(
+    dead: Inbox, faults: Faults
+) -> None:
+    # The first is the search's.
+    faults.set("BatchGetItem", Fault.DOWN, skip=1)
+    dead.output.read()
+
+    report = dead.invoke("replay", ALL)
+
+    assert report["counts"] == {"replayed": 3}
+    lines = [line for line in dead.output.logs() if line["message"] == "run replayed"]
+    assert [line["trace_id"] for line in lines] == ["", "", ""]
+
+
+def test_a_run_whose_message_was_not_sent_is_a_warning(dead: Inbox, faults: Faults) -> None:
+    faults.set("SendMessageBatch", Fault.DOWN)
+    dead.output.read()
+
+    dead.invoke("replay", {"event_ids": ["evt-0"]})
+
+    [line] = [line for line in dead.output.logs() if "outcome" in line]
+    assert (line["level"], line["outcome"], line["event_id"]) == ("WARNING", "unsent", "evt-0")
 
 
 def test_a_page_that_failed_midway_is_answered_and_counted(dead: Inbox, faults: Faults) -> None:
@@ -270,12 +323,14 @@ def test_a_page_that_failed_midway_is_answered_and_counted(dead: Inbox, faults: 
     assert (rest["counts"], rest["cursor"]) == ({"replayed": 2}, None)
 
 
-def test_a_dry_run_counts_nothing_as_replayed(dead: Inbox) -> None:
+def test_a_dry_run_counts_and_logs_nothing_as_replayed(dead: Inbox) -> None:
     dead.output.read()
 
     dead.invoke("replay", {**ALL, "dry_run": True})
 
-    assert dead.output.points() == []
+    lines = dead.output.read()
+    assert [line["message"] for line in lines] == ["replay"]
+    assert [point for line in lines for point in points(line)] == []
     assert dead.account.rows("audit#") == []
 
 

@@ -1,9 +1,10 @@
 """Synthesizes each kind of inbox once for all tests."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,8 @@ from webhook_inbox_cdk.inbox import InboxProps, WebhookInbox
 from webhook_inbox_cdk.processor import Placement
 
 from tests.infra.template import Template
+from webhook_inbox.configuration.declared_handlers import declared_by
+from webhook_inbox.domain.manifest import HandlerSpec
 
 INBOX = """
 [sources.github]
@@ -68,9 +71,30 @@ def write_functions(top: Path, *, inbox: str = INBOX) -> Path:
     return functions
 
 
+# What the handlers modules declare, by module and the contents of all modules.
+_DECLARED: dict[tuple[str, frozenset[tuple[str, bytes]]], list[HandlerSpec]] = {}
+
+
+def _declared(module: str, *, root: Path, **options: Any) -> list[HandlerSpec]:
+    files = [file for file in (root / "handlers").rglob("*.py") if file.is_file()]
+    contents = {(str(file.relative_to(root)), file.read_bytes()) for file in files}
+    key = module, frozenset(contents)
+    if key not in _DECLARED:
+        _DECLARED[key] = list(declared_by(module, root=root, **options))
+    return _DECLARED[key]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_import_of_the_same_modules() -> Iterator[None]:
+    """Imports handlers of the same contents once; each module is imported in its own process."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("webhook_inbox.configuration.compile.declared_by", _declared)
+        yield
+
+
 @pytest.fixture(scope="session")
 def functions(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An integrator's handlers and inbox.toml; nobody changes them."""
+    """An integrator's handlers and inbox.toml; no test changes them."""
     return write_functions(tmp_path_factory.mktemp("integrator"))
 
 

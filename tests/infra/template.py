@@ -75,7 +75,7 @@ class Template:
         return Template(_decided(self.body, pseudo, self.body.get("Conditions", {})))
 
     def rights(self, name: str) -> dict[str, set[str]]:
-        """What a function may do: actions by the resource, written as the template has it."""
+        """Returns the actions of a function by the resource, as the template has it."""
         found: dict[str, set[str]] = {}
         statements = [
             statement
@@ -91,7 +91,7 @@ class Template:
 
 
 def survival(resource: Mapping[str, Any]) -> tuple[str, str]:
-    """What happens to a resource at the end of its stack, and where another one replaces it."""
+    """Returns the policies for the end of the stack and for a replacement of the resource."""
     return resource["DeletionPolicy"], resource["UpdateReplacePolicy"]
 
 

@@ -54,7 +54,7 @@ CASES: dict[str, tuple[Values, Values]] = {
         each([100.0] * 49 + [9_000.0]),
     ),
     "Throttled": (at([4], 1), at([1], 1)),
-    "RejectedRate": (during(1, 15, 1, [1.0] * 2), during(1, 15, 2, [1.0] * 10)),
+    "RejectedRate": (during(1, 15, 1, [1.0] * 3), during(1, 15, 2, [1.0] * 10)),
     "Conflicts": (at([16], 1), at([5], 1)),
     "HeldIdentical": (at([16], 1), at([5], 1)),
     "DeadLetters-github.triage": (at([75], 1), at([58], 1)),
@@ -63,7 +63,7 @@ CASES: dict[str, tuple[Values, Values]] = {
     "EffectsInDoubt": (at([16], 1), at([5], 1)),
     "DlqDepth": (each(1_000, 700), each(0, 1_001)),
     "DlqGrowing": (lambda m: [*growing(1)(m), *growing(-1)(m)], lambda m: [*growing(1)(m), 5]),
-    "DlqAge": (each(9 * DAY, 1), each(1, 10 * DAY)),
+    "DlqAge": (each(10 * DAY - 1), at([70], 10 * DAY)),
     "OldestDue": (each(3_599), each(3_600)),
     "Backlog": (each(899, 0), each(0, 900)),
     "ProcessorCrashes": (during(1, 2, 1, 1), during(1, 3, 1, None)),
@@ -122,10 +122,16 @@ def test_without_any_value_only_the_late_reconciler_fires(dev: Template) -> None
 
 def test_rejections_need_a_share_and_a_number(dev: Template) -> None:
     properties = alarm(dev, "RejectedRate")
-    few = during(1, 15, 1, [1.0])  # all of 15 deliveries
+    single = during(1, 4, 1, [1.0])  # all of 4 deliveries
     flood = during(1, 15, 10, [1.0] * 101)  # 150, which is not 10 % of 1,515
-    for values in (few, flood):
+    for values in (single, flood):
         assert state(properties, recorded(properties, values), NOW) is AlarmState.OK
+
+
+def test_a_wrong_secret_is_noticed_in_an_inbox_with_few_deliveries(dev: Template) -> None:
+    properties = alarm(dev, "RejectedRate")
+    half = during(1, 5, 1, [1.0] * 2)  # 5 of 10 deliveries
+    assert state(properties, recorded(properties, half), NOW) is AlarmState.ALARM
 
 
 def test_dead_letters_that_are_drained_as_fast_do_not_grow(dev: Template) -> None:

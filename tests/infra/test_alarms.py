@@ -38,7 +38,7 @@ PINS: dict[str, tuple[str, list[tuple[str, ...]], str, int, str, str, str]] = {
     "IngestFaults": ("notify", [(OWN, "IngestFaults", "Sum")], "", 300, ">= 1", "1 of 1", QUIET),
     "IngestSlow": (
         "none",
-        [(OWN, "AcknowledgementTime", "p99")],
+        [(OF_API, "Latency", "p99")],
         "",
         300,
         ">= 7000",  # 70 % of 10 s: GitHub's limit, and ingest's
@@ -49,7 +49,7 @@ PINS: dict[str, tuple[str, list[tuple[str, ...]], str, int, str, str, str]] = {
     "RejectedRate": (
         "notify",
         [(OWN, "Rejected", "Sum"), (OWN, "AcknowledgementTime", "SampleCount")],
-        "IF(m1 >= 20, 100 * m1 / m2, 0)",
+        "IF(m1 >= 20, 100 * m1 / m2, IF(m1 >= 5, 20 * m1 / m2, 0))",
         900,
         ">= 10",
         "1 of 1",
@@ -108,11 +108,11 @@ PINS: dict[str, tuple[str, list[tuple[str, ...]], str, int, str, str, str]] = {
     ),
     "DlqAge": (
         "notify",
-        [(OF_SQS, AGE, "Maximum", "DeadLetters")] * 2,
-        BY_LANE,
+        [(OWN, "OldestDeadLetter", "Maximum")],
+        "",
         3_600,
         ">= 864000",
-        "1 of 1",
+        "1 of 2",
         QUIET,
     ),
     "OldestDue": ("page", [(OWN, "OldestDue", "Maximum")], "", 300, ">= 3600", "3 of 3", QUIET),
@@ -400,7 +400,7 @@ def test_ingest_is_slow_near_the_strictest_limit(tmp_path: Path, synthesize: Syn
     assert "3 s, the strictest" in alarm(template, "IngestSlow")["AlarmDescription"]
 
 
-def test_this_account_s_alarms_may_publish_and_nobody_without_tls(told: Template) -> None:
+def test_only_this_account_s_alarms_may_publish_and_only_with_tls(told: Template) -> None:
     for topic in told.all(TOPIC):
         admits_alarms(told, topic)
 
@@ -429,7 +429,7 @@ def admits_alarms(told: Template, topic: str) -> None:
 
 TEXT = re.compile(
     r".+ First: `webhookctl --stack Inbox [^`]+`\. Severity: (notify|page)\."
-    r" Runbook: docs/runbook\.md#([a-z-]+)"
+    r" Runbook: `webhookctl --stack Inbox runbook ([a-z-]+)`"
 )
 
 
@@ -494,7 +494,18 @@ def test_two_secrets_in_one_enrolment_alarm_where_the_provider_delivers_it(
     contested = alarm(template, "ContestedEnrolments")
     [source] = sources(contested)
     assert (source.name, source.dimensions) == ("Rejected", {"reason": "contested-enrolment"})
-    assert "secrets enrol asana`" in contested["AlarmDescription"]
+
+
+def test_a_text_names_the_sources_whose_provider_never_repeats(
+    dev: Template, tmp_path: Path, synthesize: Synthesize
+) -> None:
+    names = ("ApiErrors", "IngestFaults", "Throttled")
+    texts = [alarm(dev, name)["AlarmDescription"] for name in names]
+    assert all("again for a limited time, except for github." in text for text in texts)
+    inbox = INBOX.replace('"github"', '"shopify"')
+    shopify = synthesize(functions=write_functions(tmp_path, inbox=inbox))
+    texts = [alarm(shopify, name)["AlarmDescription"] for name in names]
+    assert all("again for a limited time. First" in text for text in texts)
 
 
 def test_more_lanes_than_an_expression_takes_have_a_second_alarm(

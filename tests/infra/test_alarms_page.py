@@ -66,7 +66,6 @@ def test_the_page_has_every_alarm_with_its_severity_and_first_command() -> None:
         )
         for each in declared("serial", sources=(GUARDED, OFFERING))
     }
-    expected["ContestedEnrolments"] = ("notify", "secrets enrol SOURCE")
     assert rows == {**expected, CONSEQUENCES: ("notify", "alarms list")}
 
 
@@ -82,7 +81,7 @@ def test_the_page_has_the_cost_of_a_small_stack_and_of_each_addition() -> None:
     assert f"one lane and one handler costs {price(small)} dollars a month" in text
     for what, alarms in added.items():
         more = float(price(alarms)) - float(price(small))
-        assert f"{more:.2f} for " in text, what
+        assert f"{more:.2f} for {what}" in text
     assert len(declared("default", sources=(GUARDED, OFFERING))) == len(
         declared("default", sources=(GUARDED, OFFERING, SourceSpec("s", "stripe", "s")))
     )

@@ -28,7 +28,7 @@ def unshare() -> list[str]:
 
 
 def scrubbed(tmp_path: Path, **more: str) -> dict[str, str]:
-    """An environment with nobody's credentials, and proxies that lead nowhere."""
+    """An environment without credentials, and with proxies that lead nowhere."""
     return {
         "PATH": os.environ["PATH"],
         "HOME": str(tmp_path),
@@ -152,7 +152,7 @@ def test_shipped_machine_code_is_lambda_s(shipped: dict[str, Path]) -> None:
     built = [path for asset in shipped.values() for path in asset.rglob("*.so")]
     assert built
     for path in built:
-        # What keeps to the stable ABI does not name the machine: ELF does, EM_AARCH64 being 183.
+        # A file of the stable ABI does not name the machine in its name; its ELF header does: 183.
         assert {"cpython-313-aarch64-linux-gnu", "abi3"} & set(path.name.split("."))
         assert int.from_bytes(path.read_bytes()[18:20], "little") == 183
 

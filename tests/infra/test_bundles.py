@@ -1,4 +1,4 @@
-"""What each function ships, and when its hash changes."""
+"""The contents of each bundle, and the changes of its hash."""
 
 import os
 import shutil

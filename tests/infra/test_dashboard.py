@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from webhook_inbox_cdk.saved_queries import QUERIES
 
+from tests.infra.alarm_states import sources
 from tests.infra.conftest import Synthesize
 from tests.infra.template import Template, named
 from webhook_inbox.domain import metrics
@@ -18,6 +19,8 @@ QUERY = "AWS::Logs::QueryDefinition"
 OWN = "WebhookInbox/Inbox"
 # The fields of the log lines, in `functions/*/telemetry.py`.
 FIELDS = {
+    "actor",
+    "detail",
     "duration_ms",
     "error_class",
     "error_line",
@@ -25,14 +28,19 @@ FIELDS = {
     "handler",
     "outcome",
     "reason",
+    "selection",
     "source",
     "trace_id",
+    # Powertools writes these into each line.
+    *("level", "message", "service"),
+    # Lambda's lines about an invocation that it ended, or an error outside of ours.
+    *("record", "status", "errorMessage"),
 }
-SEARCH = re.compile(r"SEARCH\('\{([^}]*)\} MetricName=\"(\w+)\"', '(Sum|Maximum)', 300\)")
+SEARCH = re.compile(r"SEARCH\('\{(\"[^}]*)\} MetricName=\"(\w+)\"', '(Sum|Maximum)', 300\)")
 # Words of the query language that are no fields.
 LANGUAGE = {
     *("fields", "filter", "sort", "stats", "limit", "asc", "desc", "by", "as", "and", "count"),
-    *("ispresent", "latest", "count_distinct"),
+    *("ispresent", "latest", "count_distinct", "or", "in"),
 }
 
 
@@ -52,7 +60,7 @@ def shown(widgets: list[dict[str, Any]]) -> Iterator[tuple[str, str, Mapping[str
                 yield entry[0], entry[1], dict(zip(pairs[::2], pairs[1::2], strict=True))
             elif found := SEARCH.fullmatch(entry[0]["expression"]):
                 namespace, *dimensions = found[1].split(",")
-                yield namespace, found[2], dict.fromkeys(dimensions, "")
+                yield namespace.strip('"'), found[2], dict.fromkeys(dimensions, "")
 
 
 def test_every_widget_shows_a_metric_that_the_code_writes(
@@ -67,6 +75,16 @@ def test_every_widget_shows_a_metric_that_the_code_writes(
             assert name in metrics.OF_AWS[namespace]
             for value in dimensions.values():
                 assert value[2:-1].partition(".")[0] in dev.ids
+
+
+def test_each_listed_metric_of_aws_is_on_the_dashboard_or_in_an_alarm(
+    dev: Template, widgets: list[dict[str, Any]]
+) -> None:
+    alarms = dev.all("AWS::CloudWatch::Alarm").values()
+    watched = {(each.namespace, each.name) for one in alarms for each in sources(one)}
+    used = watched | {(namespace, name) for namespace, name, _ in shown(widgets)}
+    listed = {(space, name) for space, names in metrics.OF_AWS.items() for name in names}
+    assert {each for each in used if each[0].startswith("AWS/")} == listed
 
 
 def test_every_metric_for_the_dashboard_has_a_widget(widgets: list[dict[str, Any]]) -> None:
@@ -117,6 +135,6 @@ def test_each_query_reads_the_functions_log_groups(dev: Template) -> None:
 def test_a_query_reads_only_fields_of_the_log_lines(name: str) -> None:
     query = re.sub(r'"[^"]*"', "", QUERIES[name])
     made = set(re.findall(r"\bas (\w+)", query))
-    words = set(re.findall(r"(?<![@\w])[a-z_]+", query)) - LANGUAGE - made
+    words = set(re.findall(r"(?<![@\w])[a-zA-Z_]+", query)) - LANGUAGE - made
     assert words <= FIELDS
     assert words

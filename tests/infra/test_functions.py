@@ -186,7 +186,7 @@ def test_no_role_has_a_managed_policy(dev: Template) -> None:
         assert statement["Principal"] == {"Service": "lambda.amazonaws.com"}
 
 
-def test_handlers_get_extra_rights_and_nobody_else(synthesize: Synthesize) -> None:
+def test_only_handlers_get_extra_rights(synthesize: Synthesize) -> None:
     extra = allow("ses:SendEmail", "ses:SendRawEmail", on="arn:aws:ses:eu-west-1:1:identity/a")
     template = synthesize(Placement(rights=[extra]))
     granted = {"arn:aws:ses:eu-west-1:1:identity/a": {"ses:SendEmail", "ses:SendRawEmail"}}

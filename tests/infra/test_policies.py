@@ -1,6 +1,7 @@
 """The managed policies, evaluated over the calls that commands make."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -10,10 +11,12 @@ from typing import Any
 import pytest
 from webhook_inbox_cdk.policies import AUDIT_ATTRIBUTES, CONCLUSION, DECISION
 
+from tests.docs.pages import ROOT
 from tests.infra.template import Template, named
 from tests.unit.support.holding import deciding, effect, hold
 from tests.unit.support.people import person
 from tests.unit.support.world import World
+from tests.webhookctl.commands.every_command import EFFECTS
 from webhook_inbox.domain.ports import Change, Item, Key
 
 # The policies that a role has.
@@ -32,7 +35,13 @@ KINDS = {
     "${InboxReplay": "replay",
     "${AWS::StackId}": "stack",
 }
+# A call of a check of `doctor`: its service and its operation in botocore.
+READS = re.compile(r'reader\.(?:call|pages)\(\s*"([a-z]+)",\s*"([a-z_]+)"')
 LOG_GROUPS = ("${InboxIngestLogs", "${InboxProcessor", "${InboxReplayLogs", "${InboxReconcilerLogs")
+# ARNs that end with a name, or with a pattern of names.
+NAMED = tuple(
+    f"arn:${{AWS::Partition}}:{service}:" for service in ("cloudwatch", "sns", "lambda", "events")
+)
 DOCUMENT = ":secret:webhook-inbox/Inbox/"
 # https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
 POLICY_CHARACTERS = 6144
@@ -63,7 +72,7 @@ def _kind(resource: str) -> str:
             return kind + (rest if kind in {"table", "bucket"} else "")
     if DOCUMENT in resource:
         return "secret/" + resource.partition(DOCUMENT)[2].removesuffix("-??????")
-    return resource.rpartition(":")[2] if "alarm:" in resource or ":sns:" in resource else resource
+    return resource.rpartition(":")[2] if resource.startswith(NAMED) else resource
 
 
 def _holds(condition: Mapping[str, Mapping[str, Any]], call: Call) -> bool:
@@ -93,7 +102,7 @@ def statements(template: Template, role: str) -> list[Mapping[str, Any]]:
 
 
 def allowed(template: Template, role: str, call: Call) -> bool:
-    """Whether a role with these policies may make a call; a Deny precedes every Allow."""
+    """Returns whether a role with these policies may make a call; a Deny precedes every Allow."""
     effects = {
         statement["Effect"]
         for statement in statements(template, role)
@@ -129,6 +138,7 @@ CHANGE_SECRET = (
     Call("secretsmanager:PutSecretValue", "secret/sources"),
     Call("secretsmanager:CreateSecret", "secret/sources"),
 )
+QUEUES = (Call("sqs:GetQueueAttributes", "work"), Call("sqs:GetQueueAttributes", "dead"))
 # The calls of each command besides READ.
 READING = {
     "inbox list": (),
@@ -136,13 +146,36 @@ READING = {
     "rejected show --body": (Call("s3:GetObject", "bucket/rejected/ab"),),
     "audit": (Call("dynamodb:Query", "table", "audit#2026-01-01"),),
     "doctor": (
-        Call("sqs:GetQueueAttributes", "work"),
-        Call("sqs:GetQueueAttributes", "dead"),
+        Call("cloudformation:ListStackResources", "stack"),
+        *QUEUES,
         Call("cloudwatch:DescribeAlarms", "*"),
         Call("cloudwatch:GetMetricData", "*"),
+        Call("events:DescribeRule", "rule/Inbox-Schedule"),
+        Call("lambda:GetEventSourceMapping", "8a5e"),
+        Call("lambda:GetFunctionConfiguration", "Inbox-Processor"),
+        Call("logs:FilterLogEvents", "logs"),
+        Call("sns:ListSubscriptionsByTopic", "Inbox-Page"),
     ),
+    "alarms list": (
+        Call("cloudwatch:DescribeAlarms", "*"),
+        Call("sns:ListSubscriptionsByTopic", "Inbox-Page"),
+    ),
+    "dlq list": QUEUES,
+    "inbox export --to DIRECTORY": (Call("s3:GetObject", "bucket/bodies/ab"),),
+    "inbox errors": (),
+    "inbox ignored": (),
+    "inbox search": (Call("s3:GetObject", "bucket/bodies/ab"),),
+    "inbox tail": (),
+    "listen": (Call("s3:GetObject", "bucket/bodies/ab"),),
+    "hold list": (),
+    "handlers list": (),
+    "destinations list": (),
+    "tenants list": (),
+    "rejected list": (),
     "saved queries": (Call("logs:StartQuery", "logs"), Call("logs:GetQueryResults", "*")),
 }
+CONTROL = Call("dynamodb:UpdateItem", "table", "control", ("pk", "paused", "by", "reason", "at"))
+BREAKER = Call("dynamodb:UpdateItem", "table", "breaker#crm", ("pk", "open_until", "manual"))
 OPERATING = {
     "replay": (*AUDITED, INVOKE),
     "skip": (
@@ -150,10 +183,7 @@ OPERATING = {
         Call("dynamodb:UpdateItem", "table", "event#stripe#evt-1", (*RUN, "last_error", "done_at")),
         Call("dynamodb:DeleteItem", "table", "ordering_key#stripe.book#c-1"),
     ),
-    "handlers pause": (
-        *AUDITED,
-        Call("dynamodb:UpdateItem", "table", "control", ("pk", "paused", "by", "reason", "at")),
-    ),
+    "handlers pause": (*AUDITED, CONTROL),
     "complete": (
         *AUDITED,
         Call("dynamodb:UpdateItem", "table", "event#stripe#evt-1", ("pk", "ended_by", "result")),
@@ -169,8 +199,31 @@ OPERATING = {
     ),
     "secrets set": (*AUDITED, *CHANGE_SECRET),
     "secrets list": (CHANGE_SECRET[0],),
-    "erase": (*AUDITED, Call("s3:DeleteObject", "bucket/bodies/ab")),
-    "dlq": (Call("sqs:ReceiveMessage", "dead"), Call("sqs:ChangeMessageVisibility", "dead")),
+    "secrets status": (CHANGE_SECRET[0], Call("cloudwatch:GetMetricData", "*")),
+    "secrets rotate": (*AUDITED, *CHANGE_SECRET),
+    "secrets revoke": (*AUDITED, *CHANGE_SECRET),
+    "secrets enrol": (
+        *AUDITED,
+        *CHANGE_SECRET,
+        Call("dynamodb:PutItem", "table", "enrolment#acme", ("pk", "sk", "until")),
+    ),
+    "sources reconcile": (*AUDITED, Call("secretsmanager:GetSecretValue", "secret/tools")),
+    "handlers resume": (*AUDITED, CONTROL),
+    "tenants pause": (*AUDITED, CONTROL),
+    "tenants resume": (*AUDITED, CONTROL),
+    "destinations open": (*AUDITED, BREAKER),
+    "destinations close": (*AUDITED, BREAKER),
+    "erase": (
+        *AUDITED,
+        Call("dynamodb:Query", "table/index/by_received", "2026-01-01T00#0"),
+        Call("dynamodb:UpdateItem", "table", "event#stripe#evt-1", ("pk", "body", "erased_at")),
+        Call("dynamodb:UpdateItem", "table", "conflict#stripe#evt-1", ("pk", "body")),
+        Call("s3:DeleteObject", "bucket/bodies/ab"),
+    ),
+    "SQS's redrive": (
+        Call("sqs:ReceiveMessage", "dead"),
+        Call("sqs:ChangeMessageVisibility", "dead"),
+    ),
     "smoke": (
         *CHANGE_SECRET,
         INVOKE,
@@ -179,7 +232,7 @@ OPERATING = {
         Call("dynamodb:DeleteItem", "table", "event#smoke#smoke-1-works"),
         Call("dynamodb:DeleteItem", "table", "smoke"),
     ),
-    "alarms test": (Call("cloudwatch:SetAlarmState", "Inbox-Alarm"),),
+    "alarms test": (*AUDITED, Call("cloudwatch:SetAlarmState", "Inbox-Alarm")),
 }
 APPROVING = {
     "hold approve": (
@@ -188,12 +241,21 @@ APPROVING = {
         Call("dynamodb:UpdateItem", "table", "effect#refund#pay-7", ("pk", "status", "result")),
         SEND,
     ),
+}
+# The commands of operators and approvers alike.
+EITHER = {
     "hold deny": (
         *AUDITED,
         Call("dynamodb:UpdateItem", "table", "event#stripe#evt-1", (*RUN, "held", "last_error")),
     ),
+    "inbox inspect --show-personal": (AUDIT, HISTORY, Call("s3:GetObject", "bucket/bodies/ab")),
 }
-# What nobody with a policy may do.
+# Commands that make other calls than these to AWS, or none.
+OTHERS = {
+    *("check", "completion", "conformance", "dev", "init", "preflight", "runbook", "send"),
+    *("verify", "mcp"),  # an agent's tools are the commands above
+}
+# The calls that no policy allows.
 NEVER = (
     Call("dynamodb:DeleteItem", "table", "audit#2026-01-01"),
     Call("dynamodb:UpdateItem", "table", "audit#2026-01-01", ("pk", "by")),
@@ -218,7 +280,7 @@ def test_every_role_reads(dev: Template, role: str, command: str) -> None:
 
 
 @pytest.mark.parametrize("command", OPERATING)
-def test_an_operator_operates_and_nobody_else(dev: Template, command: str) -> None:
+def test_only_an_operator_operates(dev: Template, command: str) -> None:
     assert refused(dev, "operator", OPERATING[command]) == []
     for other in ("reader", "approver"):
         assert refused(dev, other, OPERATING[command]), other
@@ -228,6 +290,13 @@ def test_an_operator_operates_and_nobody_else(dev: Template, command: str) -> No
 def test_an_approver_decides(dev: Template, command: str) -> None:
     assert refused(dev, "approver", APPROVING[command]) == []
     assert refused(dev, "reader", APPROVING[command])
+
+
+@pytest.mark.parametrize("command", EITHER)
+def test_operators_and_approvers_deny_and_see_personal_fields(dev: Template, command: str) -> None:
+    for role in ("operator", "approver"):
+        assert refused(dev, role, EITHER[command]) == [], role
+    assert refused(dev, "reader", EITHER[command])
 
 
 @pytest.mark.parametrize("action", ["dynamodb:UpdateItem", "dynamodb:PutItem"])
@@ -275,6 +344,33 @@ def test_the_policies_have_room_for_ten_lanes(dev: Template) -> None:
         of_a_lane = sum("slow" in arn for arn in arns)
         text = len(json.dumps(policy["PolicyDocument"], separators=(",", ":")))
         assert text + 8 * of_a_lane * 150 < POLICY_CHARACTERS
+
+
+def test_each_command_is_of_a_role_and_in_the_table_of_the_page() -> None:
+    by_role = [READING, {**OPERATING, **EITHER}, {**APPROVING, **EITHER}]
+    known = {name.partition(" --")[0] for commands in by_role for name in commands} | OTHERS
+    assert EFFECTS.keys() - known == set()
+    page = (ROOT / "docs" / "operate.md").read_text(encoding="utf-8").partition("## Rights\n")[2]
+    for role, commands in zip(ROLES, by_role, strict=True):
+        [row] = [line for line in page.splitlines() if line.startswith(f"| {role} |")]
+        allows = row.split("|")[2]
+        for name in {each.partition(" --")[0] for each in commands} & EFFECTS.keys():
+            group, _, verb = name.partition(" ")
+            named = f"`{name}`" in allows or f"`{group}`" in allows or f"`{verb}`" in allows
+            assert named, (role, name)
+
+
+def test_the_calls_of_doctor_are_those_of_its_code() -> None:
+    """`detect_stack_drift` needs rights to read every resource, which no role has."""
+    files = [*(ROOT / "webhookctl" / "doctor").glob("*.py"), ROOT / "webhookctl/queue_depth.py"]
+    made = {
+        f"{service}:{operation.title().replace('_', '')}"
+        for file in files
+        for service, operation in READS.findall(file.read_text(encoding="utf-8"))
+    }
+    listed = {call.action for call in (*READ, *READING["doctor"])}
+    own = {action for action in listed if not action.startswith("dynamodb:")}
+    assert made - {"cloudformation:DetectStackDrift"} == own - {"cloudformation:GetTemplateSummary"}
 
 
 @pytest.mark.parametrize("verb", ["approve", "deny", "happened"])

@@ -143,7 +143,7 @@ def test_only_functions_that_end_waiting_runs_may_delete_rows(
         assert "dynamodb:DeleteItem" not in rights(template, part)
 
 
-def test_without_serial_handlers_nobody_may_delete_a_row(dev: Template) -> None:
+def test_without_serial_handlers_no_function_may_delete_a_row(dev: Template) -> None:
     assert "dynamodb:DeleteItem" not in rights(dev, "")
 
 

@@ -4,7 +4,9 @@ The scenes share one session and run in this order. Each takes its commands from
 """
 
 import getpass
+import os
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -17,11 +19,13 @@ from tests.proof.incident import project
 from tests.proof.incident.erp import Erp
 from tests.proof.incident.operator import Walk, listed, webhookctl
 from tests.proof.incident.provider import SLOW, Provider
-from tests.webhookctl.local.projects import eventually
+from tests.webhookctl.local.projects import DEADLINE, eventually
 from tests.webhookctl.local.test_session import GITHUB, READY, Session
 from webhookctl.local import dev_secrets
 
-RELOADED, REFUSED = "reloaded: processor", "not reloaded, "
+RELOADED = "reloaded: processor"
+# How long the bad deployment stays at least; CI has no ten minutes for it.
+BAD_SECONDS = float(os.environ.get("BAD_DEPLOYMENT_SECONDS", "0"))
 POISON, IGNORED, UNHANDLED = "poison", "ignored", "unhandled"
 STEPS = [
     "pause",
@@ -58,21 +62,12 @@ class Incident:
 
     def deploy(self, handlers: str) -> None:
         """Deploys handlers, and waits until they run."""
-        before, refused = self.session.text.count(RELOADED), self.session.text.count(REFUSED)
+        before = self.session.text.count(RELOADED)
         project.write_handlers(self.root, handlers)
-
-        def runs() -> bool:
-            nonlocal refused
-            if self.session.text.count(REFUSED) > refused:
-                # The local runtime lost a worker; another version of the file is another try.
-                refused = self.session.text.count(REFUSED)
-                project.write_handlers(self.root, f"{handlers}# Try {refused}\n")
-            return self.session.text.count(RELOADED) > before
-
-        assert eventually(runs), self.session.text
+        assert eventually(lambda: self.session.text.count(RELOADED) > before), self.session.text
 
     def dead(self) -> list[dict[str, Any]]:
-        return listed(self.root, "inbox", "list", "--status", "dead_letter", "--limit", "1000")
+        return listed(self.root, "inbox", "list", "--status", "dead_letter", "--limit", "10000")
 
     def status(self, event_id: str) -> str:
         [event] = listed(self.root, "inbox", "inspect", event_id)
@@ -95,8 +90,10 @@ def incident(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Incident]:
 
 def test_a_bad_deployment(incident: Incident) -> None:
     assert eventually(lambda: len(incident.erp.orders) >= 3), incident.session.text
+    fixed_at = time.monotonic() + BAD_SECONDS
     incident.deploy(project.BROKEN)
     assert eventually(lambda: len(incident.dead()) >= 5)
+    assert eventually(lambda: time.monotonic() >= fixed_at, seconds=BAD_SECONDS)
 
     walk = incident.walk("bad-deployment")
     assert "KeyError at functions/handlers/orders.py" in walk.give("inbox errors").text
@@ -106,7 +103,7 @@ def test_a_bad_deployment(incident: Incident) -> None:
     first = walk.give("replay --handler", CLASS="KeyError")
     assert "since then: 1 done" in first.text
     walk.give("replay --selection", ID=first.selection)
-    assert eventually(lambda: incident.dead() == [])
+    assert eventually(lambda: incident.dead() == [], seconds=DEADLINE + BAD_SECONDS)
     walk.repeat("inbox errors", until=NOTHING)
     walk.end()
 
@@ -214,7 +211,7 @@ def test_every_event_is_done_once_and_the_audit_has_each_step(incident: Incident
     incident.provider.stop()
     assert eventually(lambda: missing(incident) == {}), missing(incident)
     assert set(incident.erp.orders.values()) == {1}
-    done = listed(incident.root, "inbox", "list", "--status", "done", "--limit", "1000")
+    done = listed(incident.root, "inbox", "list", "--status", "done", "--limit", "10000")
     sent = set(incident.provider.sent)
     assert {each["event_id"] for each in done} >= sent
     assert len(sent) > 50

@@ -11,6 +11,8 @@ from typing import Any, Final
 
 # Filters that several commands share.
 WINDOW: Final = ("since", "until")
+# Parameters that are an integer as well as its text.
+NUMBERS: Final = frozenset({"limit", "first"})
 EVENTS: Final = ("source", "type", "handler", *WINDOW)
 
 
@@ -38,7 +40,7 @@ class AgentTool:
     fixed: tuple[str, ...] = ()
     writes: bool = False
 
-    def words(self, given: Mapping[str, str], *more: str) -> list[str]:
+    def words(self, given: Mapping[str, str | int], *more: str) -> list[str]:
         """Returns the command line for the given parameters and more options, without the program.
 
         Raises:
@@ -48,7 +50,8 @@ class AgentTool:
         for name, value in given.items():
             if name not in known:
                 raise ValueError(f"{self.name} has no parameter {name}; it has {', '.join(known)}")
-            if not isinstance(value, str) or "\0" in value:
+            number = isinstance(value, int) and not isinstance(value, bool)
+            if not (number and name in NUMBERS) and (not isinstance(value, str) or "\0" in value):
                 raise ValueError(f"{name} is not a text")
         missing = [name for name in self.required if not given.get(name)]
         if missing:
@@ -57,15 +60,21 @@ class AgentTool:
             f"--{name.replace('_', '-')}={given[name]}" for name in self.options if given.get(name)
         ]
         words = [*self.command.split(), *self.fixed, *more, *options]
-        return [*words, "--", given[self.argument]] if given.get(self.argument) else words
+        return [*words, "--", str(given[self.argument])] if given.get(self.argument) else words
 
     @property
     def schema(self) -> dict[str, Any]:
-        """The JSON Schema of its parameters, all of them texts."""
+        """The JSON Schema of its parameters: texts, or integers as well."""
         known = (*filter(None, (self.argument,)), *self.options)
         return {
             "type": "object",
-            "properties": {name: {"type": "string", "title": MEANINGS[name]} for name in known},
+            "properties": {
+                name: {
+                    "type": ["string", "integer"] if name in NUMBERS else "string",
+                    "description": MEANINGS[name],
+                }
+                for name in known
+            },
             "required": list(self.required),
             "additionalProperties": False,
         }

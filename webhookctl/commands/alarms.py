@@ -5,9 +5,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from webhook_inbox.adapters.system import SystemRandomness
-from webhook_inbox.ledger import audit
-from webhook_inbox.ledger.audit import Actor
+from webhook_inbox.ledger.audit import AuditedAction
 from webhookctl.alarm_states import (
     IN_ALARM,
     OK,
@@ -50,7 +48,7 @@ def list_alarms(call: Invocation) -> None:
         return
     call.output.table(COLUMNS, [_row(each, reached) for each in alarms])
     for each in (each for each in alarms if each.state == IN_ALARM):
-        call.output.note(f"{each.title}: first `{each.first}`; see {each.page}")
+        call.output.note(f"{each.title}: first `{each.first}`; then `{each.page}`")
     _warn(call, reached)
 
 
@@ -71,7 +69,7 @@ def send_test(
     chosen = _one_of_each_topic(alarms)
     reached = _addresses(call, chosen)
     if yes:
-        _notify(call, chosen, call.actor(by))
+        _notify(call, chosen, by)
     for each in chosen:
         data = {**_object(each, reached), "sent": yes}
         if call.as_json:
@@ -100,22 +98,14 @@ def _one_of_each_topic(alarms: Sequence[DeployedAlarm]) -> list[DeployedAlarm]:
     return sorted(quiet.values(), key=lambda each: each.title)
 
 
-def _notify(call: Invocation, alarms: Sequence[DeployedAlarm], by: Actor) -> None:
-    recorded = audit.record(
-        call.target.table,
-        SystemRandomness(),
-        action="test alarms",
-        by=by,
-        reason="",
-        request={each.severity: each.name for each in alarms},
-        now=call.clock.now(),
-    )
-    client = call.target.client("cloudwatch")
-    for each in alarms:
-        reason = f"A test by {by} with webhookctl alarms test; nothing is wrong."
-        for state in (IN_ALARM, OK):
-            client.set_alarm_state(AlarmName=each.name, StateValue=state, StateReason=reason)
-    recorded.conclude({"tested": len(alarms)})
+def _notify(call: Invocation, alarms: Sequence[DeployedAlarm], by: str | None) -> None:
+    client, names = call.target.client("cloudwatch"), {each.severity: each.name for each in alarms}
+    reason = f"A test by {call.actor(by)} with webhookctl alarms test; nothing is wrong."
+    with call.audited(AuditedAction.TEST_ALARMS, by, **names) as counts:
+        for each in alarms:
+            for state in (IN_ALARM, OK):
+                client.set_alarm_state(AlarmName=each.name, StateValue=state, StateReason=reason)
+            counts["tested"] += 1
 
 
 def _addresses(call: Invocation, alarms: Sequence[DeployedAlarm]) -> dict[str, list[Subscription]]:

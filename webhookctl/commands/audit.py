@@ -7,8 +7,9 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from webhook_inbox.ledger.audit import AuditEntry, find
+from webhook_inbox.ledger.audit import AuditedAction, AuditEntry, find
 from webhook_inbox.ledger.schema import dedupe_key
+from webhook_inbox.replay.request import STOP_AT_FAILURES
 from webhookctl.display.history import action_object
 from webhookctl.display.output import counted
 from webhookctl.display.table import Column, Fit
@@ -26,7 +27,9 @@ COLUMNS: Final = (
 MOMENT: Final = timedelta(milliseconds=1)
 UNFINISHED: Final = "not finished"
 # The subject of an action that is not about events: the first of these in its request.
-SUBJECTS: Final = ("secret", "destination", "handler", "source")
+SUBJECTS: Final = ("secret", "destination", "handler", "tenant", "source")
+# The values of a replay's request that `webhookctl replay` sends unless it is asked otherwise.
+DEFAULTS: Final = {"rate_per_second": "10.0", "stop_at_failures": str(STOP_AT_FAILURES)}
 
 
 @takes_options
@@ -36,7 +39,8 @@ def audit(
     since: Since = None,
     until: Until = None,
     action: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only this action, like replay or pause.")
+        AuditedAction | None,
+        typer.Option(metavar="NAME", help="Only this action, like replay or pause."),
     ] = None,
     by: Annotated[
         str | None,
@@ -74,15 +78,13 @@ def _found(
     since: str | None,
     until: str | None,
     *,
-    action: str | None,
+    action: AuditedAction | None,
     by: str | None,
     event: str | None,
 ) -> Iterator[AuditEntry]:
     now = call.clock.now()
     high = now if until is None else moment(until, now)
     low = high - WINDOW if since is None else moment(since, now)
-    if low >= high:
-        raise typer.BadParameter(f"--since {since} is not before --until {until or 'now'}")
     # An action of this millisecond is listed.
     end = high + MOMENT if until is None else high
     for entry in find(call.target.table, since=low, until=end, now=now):
@@ -102,8 +104,24 @@ def entry_object(entry: AuditEntry) -> dict[str, Any]:
 
 def _row(entry: AuditEntry) -> tuple[object, ...]:
     action = f"{entry.action}, forced" if entry.forced else entry.action
-    details = (f"by {entry.actor}", entry.reason, _filter(entry))
+    asked = {name: value for name, value in entry.request.items() if _is_chosen(name, value)}
+    request = ", ".join(_words(name, value) for name, value in asked.items())
+    stopped = f"stopped: {entry.stopped}" if entry.stopped else ""
+    details = (f"by {entry.actor}", entry.reason, stopped, request)
     return entry.at, action, _about(entry), _result(entry), tuple(filter(None, details))
+
+
+def _is_chosen(name: str, value: str) -> bool:
+    """Returns whether the request differs from what it is without this field."""
+    return value not in {"", "False"} and DEFAULTS.get(name) != value
+
+
+def _words(name: str, value: str) -> str:
+    """Returns a field of a request as a person reads it: `tenant t1`, `new keys`."""
+    words = name.replace("_", " ")
+    if name == "stop_at_failures":
+        return f"{words} {float(value):.0%}"
+    return words if value == "True" else f"{words} {value}"
 
 
 def _about(entry: AuditEntry) -> str:
@@ -117,8 +135,7 @@ def _about(entry: AuditEntry) -> str:
 def _result(entry: AuditEntry) -> str:
     if entry.counts is None:
         return UNFINISHED
-    return ", ".join(f"{count} {name}" for name, count in entry.counts.items()) or "nothing"
-
-
-def _filter(entry: AuditEntry) -> str:
-    return ", ".join(f"{name} {value}" for name, value in entry.request.items())
+    if entry.action == AuditedAction.SHOW_PERSONAL:
+        return "shown"
+    counts = [f"{count} {name.replace('_', ' ')}" for name, count in entry.counts.items()]
+    return ", ".join([*counts, *(["stopped"] if entry.stopped else [])]) or "nothing"

@@ -3,9 +3,7 @@
 import gzip
 import json
 import tempfile
-from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -22,6 +20,7 @@ from webhookctl.display.output import counted
 from webhookctl.display.personal import Masks
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation
+from webhookctl.search import read_ahead
 
 HOUR: Final = timedelta(hours=1)
 # An index entry may be late; the reconciler reads events this long after their receipt as well.
@@ -188,14 +187,10 @@ class Export:
             for name in self._ledger.received(start, end)
             if self._source in {None, name.source}
         )
-        with ThreadPoolExecutor(READERS) as pool:
-            ahead: deque[Future[dict[str, Any] | None]] = deque()
-            for name in names:
-                ahead.append(pool.submit(self._event, name))
-                if len(ahead) >= READERS:
-                    yield from _line(ahead.popleft().result())
-            while ahead:
-                yield from _line(ahead.popleft().result())
+        for event in read_ahead(self._event, names, at_once=READERS):
+            if event is not None:
+                line = f"{json.dumps(event, ensure_ascii=False)}\n"
+                yield line.encode(errors="backslashreplace")
 
     def _event(self, name: Received) -> dict[str, Any] | None:
         """Returns an event as JSON data; one whose body is erased or gone has none."""
@@ -214,11 +209,6 @@ class Export:
 
     def _overview(self, name: Received, now: datetime, *, body: bool) -> Overview | None:
         return self._ledger.overview(name.source, name.event_id, now=now, with_body=body)
-
-
-def _line(event: dict[str, Any] | None) -> Iterator[bytes]:
-    if event is not None:
-        yield f"{json.dumps(event, ensure_ascii=False)}\n".encode(errors="backslashreplace")
 
 
 def export_hours(call: Invocation, export: Export, wanted: list[datetime]) -> None:

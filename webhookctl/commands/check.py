@@ -17,12 +17,7 @@ Strict = Annotated[bool, typer.Option("--strict", help="Fail if there are warnin
 
 
 @offline
-def check(
-    call: Invocation,
-    stage: Stage = "dev",
-    *,
-    strict: Strict = False,
-) -> None:
+def check(call: Invocation, stage: Stage = "dev", *, strict: Strict = False) -> None:
     """Validate inbox.toml and the handlers, and print the result."""
     checkout = Checkout.required()
     if not call.as_json:
@@ -79,12 +74,11 @@ def _print(call: Invocation, what: str, entries: list[dict[str, Any]]) -> None:
     if not entries:
         call.output.line(f"no {what}")
         return
-    rows = [[_cell(value) for value in entry.values()] for entry in entries]
+    rows = [
+        [", ".join(value) if isinstance(value, list) else value for value in entry.values()]
+        for entry in entries
+    ]
     call.output.table([Column(name.upper(), Fit.NAME) for name in entries[0]], rows)
-
-
-def _cell(value: object) -> object:
-    return ", ".join(value) if isinstance(value, list) else value
 
 
 def _summary(manifest: Manifest, warnings: int) -> str:

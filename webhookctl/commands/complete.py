@@ -64,10 +64,7 @@ def complete(  # noqa: PLR0913 - one parameter per option
         raise typer.BadParameter("EVENT_ID is a completion token: give it with --token")
     target = call.target
     completions = Completions(
-        manifest=target.manifest,
-        table=target.table,
-        lanes=target.lanes,
-        clock=call.clock,
+        manifest=target.manifest, table=target.table, lanes=target.lanes, clock=call.clock
     )
     if token is not None:
         token = read_value("Completion token: ") if token == STDIN else token
@@ -97,12 +94,7 @@ def _read(body: bytes) -> Ending:
 
 
 def _place(
-    call: Invocation,
-    event_id: str,
-    *,
-    source: str | None,
-    handler: str | None,
-    effect: str | None,
+    call: Invocation, event_id: str, *, source: str | None, handler: str | None, effect: str | None
 ) -> WaitAddress:
     """Returns the wait; raises CommandError unless exactly one matches."""
     waits = [found for each in call.overviews(event_id, source) for found in _waits(each)]

@@ -7,33 +7,22 @@ from typing import Annotated, Any, Final
 import typer
 
 from webhook_inbox.adapters.system import SystemRandomness
-from webhook_inbox.destinations.circuit import (
-    Circuit,
-    Phase,
-    breaker_key,
-    circuit_from,
-    limit_key,
-)
+from webhook_inbox.destinations.circuit import Circuit, Phase, breaker_key, circuit_from, limit_key
 from webhook_inbox.destinations.gate import WAITS_FOR, spelled_rate
-from webhook_inbox.destinations.manual_circuit import (
-    CircuitRequest,
-    close_circuit,
-    open_circuit,
-)
+from webhook_inbox.destinations.manual_circuit import CircuitRequest, close_circuit, open_circuit
 from webhook_inbox.destinations.rate_limiter import RESERVATION, moment
 from webhook_inbox.domain.manifest import DestinationSpec
 from webhook_inbox.domain.model import Run
 from webhook_inbox.domain.ports import Item, Key
 from webhook_inbox.domain.timestamps import EPOCH, from_ms, to_ms
-from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import RUN_LIFE, live
 from webhookctl.checkout import unknown
 from webhookctl.command_tree import CommandTree
 from webhookctl.display.output import counted
 from webhookctl.display.table import Column, Fit
 from webhookctl.display.times import iso, relative, span
-from webhookctl.errors import CommandError
-from webhookctl.invocation import By, Invocation, takes_options
+from webhookctl.errors import CommandError, WrongCall
+from webhookctl.invocation import By, Invocation, Why, takes_options
 from webhookctl.waiting import WaitingRuns, waiting_runs
 
 COLUMNS: Final = (
@@ -48,11 +37,6 @@ COLUMNS: Final = (
 app: Final = CommandTree(help="List the destinations; open and close their circuits.")
 
 
-@app.callback()
-def destinations() -> None:
-    """List the destinations; open and close their circuits."""
-
-
 @app.command("list")
 @takes_options
 def list_destinations(call: Invocation) -> None:
@@ -65,7 +49,9 @@ def list_destinations(call: Invocation) -> None:
     # Not `known_manifest`: only the manifest names the destinations.
     specs = target.manifest.destinations
     rows = _rows(call, specs)
-    waiting = _waiting(target.ledger()) if specs else WaitingRuns((), complete=True)
+    waiting = WaitingRuns((), complete=True)
+    if specs:
+        waiting = waiting_runs(target.ledger(), lambda run: run.waits_for.startswith(WAITS_FOR))
     found = [destination_object(spec, rows, waiting, now) for spec in specs.values()]
     if call.as_json:
         for each in found:
@@ -113,13 +99,7 @@ def open_destination(
 
 @app.command("close")
 @takes_options
-def close_destination(
-    call: Invocation,
-    *,
-    name: Name,
-    reason: Annotated[str, typer.Option(help="Recorded in the audit.")] = "",
-    by: By = None,
-) -> None:
+def close_destination(call: Invocation, *, name: Name, reason: Why = "", by: By = None) -> None:
     """Close a circuit that a person or failures opened; waiting runs return at the drain rate."""
     wish = _wish(call, name, reason, by)
     if not close_circuit(call.target.table, SystemRandomness(), wish):
@@ -130,10 +110,10 @@ def close_destination(
 
 
 def _wish(call: Invocation, name: str, reason: str, by: str | None) -> CircuitRequest:
-    """Returns the request; raises CommandError for an unknown destination."""
+    """Returns the request; raises WrongCall for an unknown destination."""
     specs = call.target.manifest.destinations
     if name not in specs:
-        raise CommandError(unknown("destination", name, specs))
+        raise WrongCall(unknown("destination", name, specs))
     return CircuitRequest(name, call.actor(by), reason, call.clock.now())
 
 
@@ -150,11 +130,6 @@ def _rows(call: Invocation, names: Iterable[str]) -> dict[Key, Item]:
     found = call.target.table.get_many(keys) if keys else []
     now = call.clock.now()
     return {Key(row["pk"], row["sk"]): row for row in found if live(row, now) is not None}
-
-
-def _waiting(ledger: Ledger) -> WaitingRuns:
-    """Returns the runs that wait for any destination, as far as the limit allows."""
-    return waiting_runs(ledger, lambda run: run.waits_for.startswith(WAITS_FOR))
 
 
 def destination_object(

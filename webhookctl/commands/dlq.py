@@ -1,6 +1,5 @@
 """`dlq list`: the messages of each dead-letter queue, and the dead runs that they belong to."""
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -77,15 +76,17 @@ def list_dlqs(
     """
     target, now = call.target, call.clock.now()
     try:
-        found = depths(target, Reader(target.client), target.dlq_urls, now)
+        found = depths(target, Reader(target.client), target.dlq_urls)
     except Unread as error:
         raise CommandError(f"the dead-letter queues cannot be read: {error}") from error
     runs = _dead_runs(call, limit + 1)
     complete, runs = len(runs) <= limit, runs[:limit]
     manifest = known_manifest(target)
-    counts = Counter(manifest.lane_of(run.handler) for run, _ in runs)
+    deaths: dict[str, list[datetime]] = {lane: [] for lane in found}
+    for run, received in runs:
+        deaths.setdefault(manifest.lane_of(run.handler), []).append(run.dead_at or received)
     lanes = [
-        _lane_object(lane, depth, counts[lane], manifest, complete=complete)
+        _lane_object(lane, depth, deaths[lane], manifest, complete=complete, now=now)
         for lane, depth in found.items()
     ]
     causes = _causes(runs)
@@ -126,13 +127,19 @@ def _causes(runs: list[tuple[Run, datetime]]) -> list[Cause]:
 
 
 def _lane_object(
-    lane: str, depth: Depth, dead: int, manifest: Manifest, *, complete: bool
+    lane: str,
+    depth: Depth,
+    deaths: list[datetime],
+    manifest: Manifest,
+    *,
+    complete: bool,
+    now: datetime,
 ) -> dict[str, Any]:
     return {
         "lane": lane,
         "messages": depth.visible + depth.in_flight + depth.delayed,
-        "oldest_seconds": None if depth.oldest is None else int(depth.oldest.total_seconds()),
-        "dead_runs": dead,
+        "oldest_seconds": int((now - min(deaths)).total_seconds()) if deaths else None,
+        "dead_runs": len(deaths),
         "dead_runs_is_complete": complete,
         "serial": lane in manifest.serial_lanes,
     }

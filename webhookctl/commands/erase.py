@@ -10,6 +10,7 @@ import typer
 from webhook_inbox.adapters.system import SystemRandomness
 from webhook_inbox.domain.quotas import token
 from webhook_inbox.domain.timestamps import MILLISECOND
+from webhook_inbox.ledger.audit import AuditedAction
 from webhook_inbox.ledger.erasure import Erasure, ErasureRequest, erase_of_tenant
 from webhook_inbox.ledger.erasure import erase as erase_payload
 from webhook_inbox.ledger.schema import EVENT_LIFE
@@ -62,10 +63,7 @@ def _erase_event(
     event = the_one(call, event_id, source, body=False).event
     named, about = (
         f"{event.event_id} of {event.source}",
-        {
-            "source": event.source,
-            "event_id": event.event_id,
-        },
+        {"source": event.source, "event_id": event.event_id},
     )
     if not yes:
         if call.as_json:
@@ -98,7 +96,9 @@ def _erase_tenant(
     """Erases the payloads of a tenant's events; only counts them without `yes`."""
     found = TenantErasure(call, tenant, source, yes=yes)
     if yes:
-        with call.audited("erase", by, reason=reason, tenant=tenant, source=source) as outcomes:
+        with call.audited(
+            AuditedAction.ERASE, by, reason=reason, tenant=tenant, source=source
+        ) as outcomes:
             found.read()
             outcomes.update(found.outcomes)
     else:

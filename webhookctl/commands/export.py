@@ -173,7 +173,7 @@ def _export_curl(call: Invocation, overview: Overview, url: str, output: Path | 
 
 
 def _export_json(call: Invocation, overview: Overview, output: Path | None) -> None:
-    data: dict[str, Any] = event_object(overview, now=call.clock.now())
+    data: dict[str, Any] = event_object(overview, now=call.clock.now(), program=call.program)
     headers = sent_headers(overview.event.headers)
     data |= {"headers": headers, **body_object(overview.event.body)}
     if output is None:

@@ -6,11 +6,11 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from webhook_inbox.domain.manifest import matches
 from webhook_inbox.domain.model import Run, Status
+from webhook_inbox.domain.ports import Key
 from webhook_inbox.domain.quotas import token
 from webhook_inbox.ledger.queries import Ledger
-from webhook_inbox.ledger.schema import DEAD_FROM, RUN_LIFE, dead_due_at
+from webhook_inbox.ledger.schema import DEAD_FROM, RUN_LIFE, dead_due_at, key_of_run
 from webhookctl.checkout import require_known
 from webhookctl.display.output import counted
 from webhookctl.display.suggestions import Command
@@ -27,8 +27,10 @@ from webhookctl.invocation import (
     Until,
     takes_options,
 )
-from webhookctl.search import ROUNDED, Wanted
+from webhookctl.search import Wanted
 
+# The failing runs that are recognised if they die while the command reads.
+REMEMBERED: Final = 10_000
 FAILED: Final = (Status.FAILED, Status.DEAD_LETTER)
 
 
@@ -51,7 +53,8 @@ def errors(
     """Group failing and dead runs by handler, error class, line and message, the largest first.
 
     --since and --until select by the time at which an event was received. Quoted texts, ids,
-    numbers and times in a message are replaced by their kind.
+    numbers and times in a message are replaced by their kind, unless they are the same in every
+    run.
     """
     if status not in {None, *FAILED}:
         raise typer.BadParameter(f"--status {status}: use {' or '.join(FAILED)}")
@@ -96,6 +99,18 @@ class Advice:
         chosen = (*handler, "--error-contains", text, *self.filters)
         return program.command("replay", *chosen) if text else None
 
+    def replay_of_class(self, found: Failures) -> Command | None:
+        """Returns the dry run of the dead runs of a handler and error class.
+
+        None unless several groups have the line of this one, and differ in their messages only.
+        """
+        handler, kind, line, _ = found.group
+        alike = [each for each in self.groups.groups.values() if each.group[:3] == found.group[:3]]
+        if len(alike) < 2 or not (kind and line) or not any(each.dead for each in alike):
+            return None
+        chosen = ("--handler", handler, "--error-class", kind, *self.filters)
+        return self.call.program.command("replay", *chosen)
+
 
 def _options(wanted: Wanted) -> tuple[str, ...]:
     """Returns the filters of the groups as options of `replay`."""
@@ -110,34 +125,29 @@ def _options(wanted: Wanted) -> tuple[str, ...]:
 
 
 def _failed(ledger: Ledger, wanted: Wanted, status: Status | None) -> Iterator[Run]:
-    """Yields the failing runs, then the dead ones, page by page."""
+    """Yields the failing runs, then the dead ones, page by page.
+
+    A run that dies meanwhile is in both indexes; it is yielded once if it is among the first 10,000
+    failing ones.
+    """
+    failing: set[Key] = set()
     if status in {None, Status.FAILED}:
-        found = ledger.due_runs(selects=wanted.selects)
-        yield from (r for r in found if r.status is Status.FAILED and _fits(r, wanted))
+        for run in ledger.due_runs(selects=wanted.selects):
+            if run.status is Status.FAILED and wanted.runs(run):
+                if len(failing) < REMEMBERED:
+                    failing.add(key_of_run(run))
+                yield run
     if status in {None, Status.DEAD_LETTER}:
         low = DEAD_FROM if wanted.since is None else dead_due_at(wanted.since + RUN_LIFE)
         dead = ledger.dead_runs(low=low, selects=wanted.selects)
-        yield from (run for _, run in dead if run is not None and _fits(run, wanted))
-
-
-def _fits(run: Run, wanted: Wanted) -> bool:
-    received_at = None if run.expires_at is None else run.expires_at - RUN_LIFE
-    if wanted.type is not None and not matches((wanted.type,), run.type):
-        return False
-    if wanted.tenant not in {None, run.tenant}:
-        return False
-    if received_at is None:
-        return wanted.since is None and wanted.until is None
-    # A run's row has the time of its event rounded up to a second.
-    early = wanted.since is not None and received_at < wanted.since
-    late = wanted.until is not None and received_at >= wanted.until + ROUNDED
-    return not early and not late
+        rows = (run for _, run in dead if run is not None and wanted.runs(run))
+        yield from (run for run in rows if key_of_run(run) not in failing)
 
 
 def _object(advice: Advice, found: Failures) -> dict[str, Any]:
     group = found.group
     source, event_id = found.example
-    replay = advice.replay(found)
+    replay, of_class = advice.replay(found), advice.replay_of_class(found)
     return {
         "count": found.count,
         "dead": found.dead,
@@ -150,6 +160,7 @@ def _object(advice: Advice, found: Failures) -> dict[str, Any]:
         "example": {"source": source, "event_id": event_id},
         "inspect": str(advice.inspect(found)),
         "replay": str(replay) if replay else None,
+        "replay_of_class": str(of_class) if of_class else None,
     }
 
 
@@ -160,13 +171,16 @@ def _print(call: Invocation, advice: Advice, found: Failures) -> None:
     output.text(f"{found.count} x {group.error_class or 'error'}{where} ({group.handler})")
     retried = found.count - found.dead
     parts = [f"{found.dead} dead" if found.dead else "", f"{retried} retried" if retried else ""]
-    output.labelled("message", [group.message])
+    output.labelled("message", [found.text])
     if found.first is not None and found.last is not None:
         seen = f"first {relative(found.first, now)}, last {relative(found.last, now)}"
         output.labelled("seen", [f"{seen}; {', '.join(filter(None, parts))}"])
     output.labelled("example", [advice.inspect(found)])
     if replay := advice.replay(found):
         output.labelled("replay", [replay])
+    if of_class := advice.replay_of_class(found):
+        # Other groups have the same line: their messages differ, and the cause does not.
+        output.labelled("or all", [f"every {group.error_class} of {group.handler}:", of_class])
     output.line()
 
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from heapq import nsmallest
 from itertools import islice
@@ -25,6 +25,7 @@ from webhook_inbox.handlers.approvals import (
 )
 from webhook_inbox.handlers.effects.journal import Unstorable
 from webhook_inbox.handlers.effects.manual_commit import NoDoubt
+from webhook_inbox.ledger.audit import AuditedAction
 from webhookctl.checkout import known_manifest, require_known
 from webhookctl.command_tree import CommandTree
 from webhookctl.display.output import counted
@@ -82,16 +83,36 @@ Named = Annotated[
         metavar="EVENT_ID", help="The event's id at the provider; without it, use the filters."
     ),
 ]
-Subject = Annotated[
-    str | None,
-    typer.Option(metavar="TEXT", help="Only this subject, like policy or identical-body."),
-]
-ReasonContains = Annotated[
-    str | None, typer.Option(metavar="TEXT", help="Only requests whose reason contains this.")
-]
 Yes = Annotated[
     bool, typer.Option("--yes", help="Decide what the filters select; without it, only list it.")
 ]
+
+
+@dataclass(frozen=True)
+class Filters:
+    """The options that select approval requests."""
+
+    source: Source = None
+    handler: Handler = None
+    type_: EventType = None
+    subject: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="Only this subject, like policy or identical-body."),
+    ] = None
+    reason_contains: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Only requests whose reason contains this.")
+    ] = None
+    since: Since = None
+    until: Until = None
+
+    def wanted(self, call: Invocation) -> HoldFilter:
+        """Returns the filter; raises BadParameter for a time that cannot be read."""
+        now = call.clock.now()
+        low, high = (
+            None if text is None else moment(text, now) for text in (self.since, self.until)
+        )
+        named = (self.source or "", self.handler or "", self.type_ or "")
+        return HoldFilter(*named, self.subject or "", self.reason_contains or "", low, high)
 
 
 @app.command("list")
@@ -99,39 +120,16 @@ Yes = Annotated[
 def list_holds(
     call: Invocation,
     *,
-    source: Source = None,
-    handler: Handler = None,
-    type_: EventType = None,
-    subject: Subject = None,
-    reason_contains: ReasonContains = None,
-    since: Since = None,
-    until: Until = None,
+    filters: Filters,
     limit: Limit = 1000,
 ) -> None:
     """List the runs that wait for approval, oldest first."""
-    wanted = _wanted(call, source, handler, type_, subject, reason_contains, since, until)
+    wanted = filters.wanted(call)
     # Only as many as are shown are in memory.
     found = nsmallest(limit, _found(call, wanted), key=lambda hold: hold.since or EPOCH)
     _list(call, found)
     if len(found) == limit and not call.as_json:
         call.output.note(f"Showing the oldest {limit}; see more with --limit or --since.")
-
-
-def _wanted(
-    call: Invocation,
-    source: str | None,
-    handler: str | None,
-    type_: str | None,
-    subject: str | None,
-    reason: str | None,
-    since: str | None,
-    until: str | None,
-) -> HoldFilter:
-    now = call.clock.now()
-    low, high = (None if text is None else moment(text, now) for text in (since, until))
-    return HoldFilter(
-        source or "", handler or "", type_ or "", subject or "", reason or "", low, high
-    )
 
 
 def _found(call: Invocation, wanted: HoldFilter) -> Iterator[ApprovalRequest]:
@@ -157,7 +155,10 @@ def _list(call: Invocation, found: list[ApprovalRequest]) -> None:
     inspect = call.program.command("inbox inspect", argument="EVENT_ID")
     options = ("--hold", "ID", "--reason", "TEXT")
     approve = call.program.command("hold approve", *options, argument="EVENT_ID")
-    call.output.note(f"Inspect with `{inspect}`; decide with `{approve}`, or deny.")
+    call.output.note(
+        f"Inspect with `{inspect}`; decide with `{approve}`, or deny. For an effect that happened,"
+        " add --happened --result JSON."
+    )
 
 
 def _object(hold: ApprovalRequest) -> dict[str, Any]:
@@ -180,21 +181,14 @@ def approve(  # noqa: PLR0913 - one parameter per option
     call: Invocation,
     *,
     event_id: Named = None,
-    source: Source = None,
-    handler: Handler = None,
+    filters: Filters,
     hold: HoldId = None,
-    type_: EventType = None,
-    subject: Subject = None,
-    reason_contains: ReasonContains = None,
-    since: Since = None,
-    until: Until = None,
     limit: Limit = 1000,
     yes: Yes = False,
     reason: Reason,
     by: By = None,
     happened: Annotated[
-        bool,
-        typer.Option("--happened", help="The effect in doubt happened; do not repeat it."),
+        bool, typer.Option("--happened", help="The effect in doubt happened; do not repeat it.")
     ] = False,
     result: Annotated[
         str | None, typer.Option(metavar="JSON", help="The effect's result; with --happened.")
@@ -207,17 +201,17 @@ def approve(  # noqa: PLR0913 - one parameter per option
     """
     if result is not None and not happened:
         raise typer.BadParameter("--result needs --happened")
-    wanted = _wanted(call, source, handler, type_, subject, reason_contains, since, until)
+    wanted = filters.wanted(call)
     if event_id is None:
         if happened:
             raise typer.BadParameter("--happened needs EVENT_ID")
         one = partial(_deciding(call).approve, by=call.actor(by), reason=reason)
-        bulk = partial(call.audited, "approve", by, reason=reason)
+        bulk = partial(call.audited, AuditedAction.APPROVE, by, reason=reason)
         _decide(call, _selected(wanted, hold), limit, one, bulk, yes=yes)
         return
     _require_no_filter(wanted, yes=yes)
     returned = None if result is None else parsed(result)
-    found = _the_one(call, event_id, source=source, handler=handler, hold_id=hold)
+    found = _the_one(call, event_id, filters, hold_id=hold)
     deciding, who = _deciding(call), call.actor(by)
     try:
         decision = (
@@ -232,18 +226,12 @@ def approve(  # noqa: PLR0913 - one parameter per option
 
 @app.command("deny")
 @takes_options
-def deny(  # noqa: PLR0913 - one parameter per option
+def deny(
     call: Invocation,
     *,
     event_id: Named = None,
-    source: Source = None,
-    handler: Handler = None,
+    filters: Filters,
     hold: HoldId = None,
-    type_: EventType = None,
-    subject: Subject = None,
-    reason_contains: ReasonContains = None,
-    since: Since = None,
-    until: Until = None,
     limit: Limit = 1000,
     yes: Yes = False,
     reason: Reason,
@@ -253,14 +241,14 @@ def deny(  # noqa: PLR0913 - one parameter per option
 
     Without EVENT_ID, deny all runs that the filters select; a dry run without --yes.
     """
-    wanted = _wanted(call, source, handler, type_, subject, reason_contains, since, until)
+    wanted = filters.wanted(call)
     if event_id is None:
         one = partial(_deciding(call).deny, by=call.actor(by), reason=reason)
-        bulk = partial(call.audited, "deny", by, reason=reason)
+        bulk = partial(call.audited, AuditedAction.DENY, by, reason=reason)
         _decide(call, _selected(wanted, hold), limit, one, bulk, yes=yes)
         return
     _require_no_filter(wanted, yes=yes)
-    found = _the_one(call, event_id, source=source, handler=handler, hold_id=hold)
+    found = _the_one(call, event_id, filters, hold_id=hold)
     who = call.actor(by)
     _show(call, found, _deciding(call).deny(found, by=who, reason=reason))
 
@@ -342,12 +330,13 @@ def _deciding(call: Invocation) -> Approvals:
 
 
 def _the_one(
-    call: Invocation, event_id: str, *, source: str | None, handler: str | None, hold_id: str | None
+    call: Invocation, event_id: str, filters: Filters, *, hold_id: str | None
 ) -> ApprovalRequest:
     """Returns the approval request; raises CommandError unless exactly one matches."""
-    runs, listed = call.runs(event_id, source, handler), call.program.command("hold list")
+    runs = call.runs(event_id, filters.source, filters.handler)
+    listed = call.program.command("hold list")
     if not runs:
-        subject = f"run of {handler}" if handler else "run"
+        subject = f"run of {filters.handler}" if filters.handler else "run"
         raise CommandError(f"no {subject} for an event {event_id}: see `{listed}`")
     found = [ApprovalRequest(run) for run in runs if run.status is Status.HELD]
     meant = [hold for hold in found if hold_id in {None, hold.id}]

@@ -9,6 +9,7 @@ import typer
 
 from webhook_inbox.domain.manifest import matches
 from webhook_inbox.domain.model import EventStatus, Overview, Run, StoredEvent
+from webhook_inbox.domain.ports import Item
 from webhook_inbox.domain.quotas import token
 from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.ingest.ignored import find_ignored
@@ -26,6 +27,7 @@ from webhookctl.display.suggestions import Command
 from webhookctl.display.table import ELLIPSIS, Column, Fit
 from webhookctl.display.times import iso, moment, spelled
 from webhookctl.errors import CommandError
+from webhookctl.explain.next_action import Steps
 from webhookctl.invocation import (
     Body,
     EventId,
@@ -100,7 +102,9 @@ def list_events(
         # One at a time, so that any limit needs little memory.
         count = 0
         for count, overview in enumerate(found, start=1):  # noqa: B007 - the last number
-            call.output.json(event_object(overview, now=now, logs=_logs(call.target)))
+            call.output.json(
+                event_object(overview, now=now, logs=_logs(call.target), program=call.program)
+            )
         if not count:
             require_known(call.target, source=source, handler=handler)
         return
@@ -148,7 +152,7 @@ def inspect_event(
     ] = False,
 ) -> None:
     """Show an event's status, reasons and next action, then its attempts and effects."""
-    now, target, output = call.clock.now(), call.target, call.output
+    now, target = call.clock.now(), call.target
     if show_personal and not body:
         raise typer.BadParameter("--show-personal is about the body: add --body")
     overview = (
@@ -158,35 +162,32 @@ def inspect_event(
     )
     runs = (_resumed(target, run) for run in overview.runs)
     overview = replace(overview, runs=[_in_line(target, run, now) for run in runs])
-    event = overview.event
     handlers = {} if overview.status in SETTLED else known_manifest(target).handlers
     limits = {name: spec.max_attempts for name, spec in handlers.items()}
+    shown = body_object(overview.event.body) if body else {}
     if call.as_json:
-        shown = body_object(event.body) if body else {}
-        told = event_object(overview, now=now, limits=limits, logs=_logs(target))
-        output.json({**told, **shown})
+        told = event_object(
+            overview, now=now, limits=limits, logs=_logs(target), program=call.program
+        )
+        call.output.json({**told, **shown})
         return
+    steps = advice(overview, now=now, limits=limits, program=call.program)
+    _print(call, overview, steps, verbose=verbose)
+    if body:
+        call.output.line()
+        call.output.lines("".join(shown.values()))
+
+
+def _print(call: Invocation, overview: Overview, steps: Steps, *, verbose: bool) -> None:
+    target, event, now = call.target, overview.event, call.clock.now()
     spec = known_source(target, event.source)
     provider = event.source if spec is None else spec.provider
-    steps = advice(overview, now=now, limits=limits, program=call.program)
-    print_event(
-        output,
-        Inspection(
-            overview,
-            provider,
-            steps,
-            _see_body(call, event),
-            now,
-            logs=_see_logs(target, overview),
-            verbose=verbose,
-        ),
-    )
+    see, logs = _see_body(call, event), _see_logs(target, overview)
+    found = Inspection(overview, provider, steps, see, now, logs=logs, verbose=verbose)
+    print_event(call.output, found)
     for words in _conflicts(target, event.source, event.event_id):
-        output.line()
-        output.line(words)
-    if body:
-        output.line()
-        output.lines("".join(body_object(event.body).values()))
+        call.output.line()
+        call.output.line(words)
 
 
 @app.command("ignored")
@@ -323,6 +324,18 @@ def _conflicts(target: Target, source: str, event_id: str) -> list[str]:
     rows = target.table.query(conflict_key(source, event_id, "").pk)
     return [
         f"{source}: a delivery with this id and different content was rejected as a conflict"
-        f" (fingerprint {row['fingerprint']}, stored {row['stored_fingerprint']})"
+        f" (fingerprint {row['fingerprint']}, stored {row['stored_fingerprint']});"
+        f" {_kept(target, row)}"
         for row in rows
     ]
+
+
+def _kept(target: Target, row: Item) -> str:
+    """Returns where the content of a conflicting delivery is; no command shows it."""
+    if "erased_at" in row:
+        return "its content was erased"
+    large = f", its body in the bucket {target.bucket_name}" if "body_ref" in row else ""
+    return (
+        f"its content is kept for 35 days in the table {target.table_name}, pk {row['pk']}, sk"
+        f" {row['sk']}{large}"
+    )

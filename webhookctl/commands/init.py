@@ -208,9 +208,6 @@ def _report(call: Invocation, directory: Path, *, count: int) -> None:
     call.output.line()
     call.output.line(f"  cd {quoted(str(directory))}")
     call.output.fields(
-        {
-            "webhookctl dev": "receive webhooks on this machine",
-            "pytest": "test the handlers",
-        },
+        {"webhookctl dev": "receive webhooks on this machine", "pytest": "test the handlers"},
         indent="  ",
     )

@@ -11,11 +11,11 @@ from typing import Annotated, Any, Final
 import typer
 
 from webhook_inbox.domain.errors import Permanent, Skipped
-from webhook_inbox.domain.manifest import matches
 from webhook_inbox.domain.ports import Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms
 from webhook_inbox.ledger.queries import Ledger, Received
 from webhookctl.checkout import require_known
+from webhookctl.commands.tail import HANGING
 from webhookctl.deliveries.forward import PREFIX, Forwarder
 from webhookctl.display.personal import Masks, ShowPersonal
 from webhookctl.display.times import iso, moment, spelled
@@ -32,6 +32,7 @@ from webhookctl.invocation import (
     secret_of,
     takes_options,
 )
+from webhookctl.search import Wanted
 
 # The pauses before an event is forwarded again; after the last one it is given up.
 PAUSES: Final = (timedelta(seconds=2), timedelta(seconds=10))
@@ -68,7 +69,7 @@ def listen(
     require_known(target, source=source, handler=None)
     file = PlaceFile(target.name, target.table_name, forward, source or "", type_ or "")
     place = file.read()
-    kept = str(place.get("secret") or _new_secret())
+    kept = str(place.get("secret") or PREFIX + b64encode(secrets.token_bytes(KEY_BYTES)).decode())
     secret = secret_of(secret_env, otherwise="none") if secret_env else kept
     forwarder = Forwarder(forward, secret, remote=allow_remote)
     table = MeteredTable(target.table)
@@ -78,21 +79,21 @@ def listen(
     masks = Masks(call, show=show_personal, command="listen", source=source)
     copies = Copies(call, Ledger(table=table, blobs=target.blobs), forwarder, masks)
     copies.restore(place.get("waiting"))
+    wanted, ready = Wanted(source, type_), Ready(call, forward)
 
     def poll() -> None:
         try:
             for event in arrivals.poll():
-                if source in {None, event.source} and _is_of(event, type_):
+                ready.say()
+                if wanted.names(event):
                     copies.forward(event)
+            ready.say()
             copies.repeat()
         finally:
             file.write({"secret": kept, **arrivals.state(), "waiting": copies.state()})
 
-    def live() -> str:
-        _say_ready(call, forward)
-        return f"Forwarding new events to {forward}."
-
-    Connection(output, call.clock, to=target.name).follow(poll, live=live)
+    following = Connection(output, call.clock, to=target.name)
+    following.follow(poll, live=lambda: f"Forwarding new events to {forward}.")
 
 
 @dataclass(slots=True)
@@ -184,7 +185,8 @@ class Copies:
             return
         at = spelled(event.received_at)[11:19]
         why = f"  attempt {attempt}: {failure}" if failure else ""
-        output.line(f"{at}  {outcome:<9}  {event.source}  {event.type}  {event.event_id}{why}")
+        line = f"{at}  {outcome:<9}  {event.source}  {event.type}  {event.event_id}{why}"
+        output.text(line, hanging=HANGING)
 
 
 def _arrivals(
@@ -205,17 +207,20 @@ def _arrivals(
     return arrivals
 
 
-def _is_of(event: Received, pattern: str | None) -> bool:
-    return pattern is None or matches((pattern,), event.type)
+class Ready:
+    """The first line of the output: the ledger has answered, and no event is forwarded yet."""
 
+    def __init__(self, call: Invocation, url: str) -> None:
+        self._call = call
+        self._url = url
+        self._said = False
 
-def _say_ready(call: Invocation, url: str) -> None:
-    """Prints one line for a program that waits for it; a terminal has the note."""
-    if call.as_json:
-        call.output.json({"ready": True, "from": call.target.name, "to": url})
-    elif not sys.stdout.isatty():
-        call.output.line(f"ready: {call.target.name} to {url}")
-
-
-def _new_secret() -> str:
-    return PREFIX + b64encode(secrets.token_bytes(KEY_BYTES)).decode()
+    def say(self) -> None:
+        """Prints one line for a program that waits for it, once; a terminal has the note."""
+        if self._said:
+            return
+        self._said, target = True, self._call.target.name
+        if self._call.as_json:
+            self._call.output.json({"ready": True, "from": target, "to": self._url})
+        elif not sys.stdout.isatty():
+            self._call.output.line(f"ready: {target} to {self._url}")

@@ -38,9 +38,6 @@ def mcp(
     _ = call.target
     anyio.run(
         AgentServer(
-            target=call.selection.options,
-            program=call.program,
-            write=write,
-            approval=approval,
+            target=call.selection.options, program=call.program, write=write, approval=approval
         ).serve
     )

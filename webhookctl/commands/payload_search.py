@@ -1,30 +1,26 @@
 """`inbox search`: finds events by a JMESPath condition on their bodies."""
 
 import json
-from collections import deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Annotated, Any, Final
 
-import jmespath
 import typer
-from jmespath.exceptions import ArityError, JMESPathError, ParseError, UnknownFunctionError
-from jmespath.parser import ParsedResult
 
-from webhook_inbox.domain.errors import Skipped
+from webhook_inbox.domain.errors import Permanent, Skipped
 from webhook_inbox.domain.model import Overview
 from webhook_inbox.ledger.queries import Ledger, Received
+from webhook_inbox.replay.body_condition import compiled, is_true, value_of
 from webhookctl.checkout import require_known
-from webhookctl.display.output import counted, cut
+from webhookctl.display.output import counted, cut, priced
 from webhookctl.display.personal import Masks, ShowPersonal
 from webhookctl.display.table import Column, Fit
 from webhookctl.display.times import iso, moment, span
-from webhookctl.following.metered import MeteredTable, priced
+from webhookctl.following.metered import MeteredTable
 from webhookctl.invocation import EventType, Invocation, Limit, Source, Until, takes_options
-from webhookctl.search import Wanted
+from webhookctl.search import Wanted, read_ahead
 
 # The bodies that are read at a time; each is in memory, and may have 10 MB.
 READERS: Final = 8
@@ -66,7 +62,10 @@ def search(  # noqa: PLR0913 - one parameter per option
 
     A body is found if the value is neither null, false nor empty. Bodies are not printed.
     """
-    matched = _compiled(expression)
+    try:
+        compiled(expression)
+    except ValueError as error:
+        raise typer.BadParameter(f"JMESPATH {expression!r}: {error}") from error
     if show_personal and not show_value:
         raise typer.BadParameter("--show-personal is about the value: add --show-value")
     now = call.clock.now()
@@ -85,15 +84,16 @@ def search(  # noqa: PLR0913 - one parameter per option
         if not show_value:
             return found
         event = found.overview.event
-        return replace(found, value=matched(masks.body(event.source, event.body)))
+        return replace(found, value=value_of(expression, masks.body(event.source, event.body)))
 
     reading = Reading(call, low, high, max_events)
-    found = islice(reading.matches(names, ledger, matched), limit)
+    found = islice(reading.matches(names, ledger, expression), limit)
     rows = [row for each in found if (row := _shown(call, masked(each), show_value=show_value))]
     if rows:
         columns = (*COLUMNS, VALUE) if show_value else COLUMNS
         call.output.table(columns, rows, now=now)
-    call.output.note(reading.summary(table))
+    hidden = " Add --show-value to print the values." if rows and not show_value else ""
+    call.output.note(reading.summary(table) + hidden)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class Reading:
         self.begun = self.told = self.call.clock.now()
 
     def matches(
-        self, names: Iterator[Received], ledger: Ledger, matched: Callable[[bytes], Any]
+        self, names: Iterator[Received], ledger: Ledger, expression: str
     ) -> Iterator[Match]:
         """Yields the events whose bodies match.
 
@@ -136,31 +136,19 @@ class Reading:
         def read(name: Received) -> Overview | None:
             try:
                 return ledger.overview(name.source, name.event_id, now=now, with_body=True)
-            except Skipped:
-                return None  # Its payload is erased.
+            except (Permanent, Skipped):
+                return None  # Its payload is gone, or erased.
 
-        with ThreadPoolExecutor(READERS) as pool:
-            ahead: deque[Future[Overview | None]] = deque()
-            for name in islice(names, self.most):
-                ahead.append(pool.submit(read, name))
-                if len(ahead) >= READERS:
-                    yield from self._judged(ahead.popleft().result(), matched)
-            while ahead:
-                yield from self._judged(ahead.popleft().result(), matched)
+        for overview in read_ahead(read, islice(names, self.most), at_once=READERS):
+            if overview is None:
+                continue
+            body = overview.event.body
+            self.read, self.size = self.read + 1, self.size + len(body)
+            self.place = overview.event.received_at
+            self._progress()
+            if is_true(value := value_of(expression, body)):
+                yield Match(overview, value)
         self.ended = self.read < self.most
-
-    def _judged(
-        self, overview: Overview | None, matched: Callable[[bytes], Any]
-    ) -> Iterator[Match]:
-        if overview is None:
-            return
-        body = overview.event.body
-        self.read, self.size = self.read + 1, self.size + len(body)
-        self.place = overview.event.received_at
-        self._progress()
-        value = matched(body)
-        if value not in (None, False, "", [], {}):
-            yield Match(overview, value)
 
     def _progress(self) -> None:
         now = self.call.clock.now()
@@ -182,32 +170,6 @@ class Reading:
         if self.ended or self.place is None:
             return text
         return f"{text} Older ones were not read: continue with --until {iso(self.place)}."
-
-
-def _compiled(expression: str) -> Callable[[bytes], Any]:
-    """Returns the function of a body; raises BadParameter with the position of an error."""
-    try:
-        compiled: ParsedResult = jmespath.compile(expression)
-    except ParseError as error:
-        found = f"at {error.token_value!r}" if error.token_value else "incomplete"
-        raise typer.BadParameter(
-            f"JMESPATH {expression!r}: {found}, position {error.lex_position + 1}; see"
-            " https://jmespath.org"
-        ) from error
-    except JMESPathError as error:
-        raise typer.BadParameter(f"JMESPATH {expression!r}: {error}") from error
-
-    def value(body: bytes) -> Any:
-        try:
-            return compiled.search(json.loads(body))
-        except (UnknownFunctionError, ArityError) as error:
-            raise typer.BadParameter(f"JMESPATH {expression!r}: {error}") from error
-        except (ValueError, RecursionError):
-            # No JSON, or a function does not fit its values: this event does not match.
-            return None
-
-    value(b"{}")
-    return value
 
 
 def _shown(call: Invocation, found: Match, *, show_value: bool) -> tuple[object, ...]:

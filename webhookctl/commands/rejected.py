@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import partial
 from heapq import merge
 from itertools import chain, islice, takewhile
 from typing import Annotated, Final
@@ -24,6 +25,7 @@ from webhook_inbox.ingest.rejected import (
     full_minutes,
 )
 from webhook_inbox.ingest.release import ReleaseVerdict, Reverification, ReverifiedDelivery
+from webhook_inbox.ledger.audit import AuditedAction
 from webhookctl.checkout import Checkout, known_source, require_known
 from webhookctl.command_tree import CommandTree
 from webhookctl.display.event import body_object
@@ -41,6 +43,7 @@ from webhookctl.invocation import (
     Since,
     Source,
     Until,
+    Why,
     takes_options,
 )
 
@@ -72,9 +75,9 @@ FINE: Final = frozenset(
 Reasons = Annotated[
     list[Reason] | None,
     typer.Option(
-        "--reason",
+        "--rejected-for",
         metavar="REASON",
-        help=f"Only this reason; repeatable. One of: {', '.join(Reason)}.",
+        help=f"Only rejected for this reason; repeatable. One of: {', '.join(Reason)}.",
     ),
 ]
 Ids = Annotated[list[str] | None, typer.Argument(metavar="ID", help="The ids, as listed.")]
@@ -88,13 +91,13 @@ def list_rejected(
     call: Invocation,
     *,
     source: Source = None,
-    reason: Reasons = None,
+    rejected_for: Reasons = None,
     since: Since = None,
     until: Until = None,
     limit: Limit = 50,
 ) -> None:
     """List rejected deliveries, newest first; they are stored for 7 days."""
-    wanted = _wanted(call, (), reason, since, until)
+    wanted = _wanted(call, (), rejected_for, since, until)
     by_source = _by_source(call, source, wanted, newest_first=True)
     newest = merge(*by_source, key=lambda each: each.received_at, reverse=True)
     found = list(islice(newest, limit))
@@ -171,28 +174,25 @@ def show(
 
 def _shown_body(call: Invocation, delivery: RejectedDelivery, *, show: bool) -> dict[str, str]:
     masks = Masks(call, show=show, command="rejected show", delivery=delivery.id)
-    return body_object(masks.body(delivery.source, _body(call, delivery)))
-
-
-def _body(call: Invocation, delivery: RejectedDelivery) -> bytes:
-    return _reverification(call, Manifest()).body(delivery)
+    body = _reverification(call, Manifest()).body(delivery)
+    return body_object(masks.body(delivery.source, body))
 
 
 @app.command("release")
 @takes_options
-def release(
+def release(  # noqa: PLR0913 - one parameter per option
     call: Invocation,
     *,
     ids: Ids = None,
     source: Source = None,
-    reason: Reasons = None,
+    rejected_for: Reasons = None,
     since: Since = None,
     until: Until = None,
     limit: Limit = 1000,
+    reason: Why = "",
     by: By = None,
     yes: Annotated[
-        bool,
-        typer.Option("--yes", help="Accept the valid ones; without it, only verify them."),
+        bool, typer.Option("--yes", help="Accept the valid ones; without it, only verify them.")
     ] = False,
 ) -> None:
     """Accept rejected deliveries that are valid with the current secrets; a dry run without --yes.
@@ -200,9 +200,9 @@ def release(
     Each is verified as of its arrival and accepted once: the command is safe to repeat. Exit with 1
     if one fails in the dry run; with --yes, if a valid one is not accepted, or none is valid.
     """
-    wanted = _wanted(call, ids or (), reason, since, until)
+    wanted = _wanted(call, ids or (), rejected_for, since, until)
     if yes:
-        results = _accept(call, source, wanted, limit, by=by)
+        results = _accept(call, source, wanted, limit, by=by, reason=reason)
         verdicts = {result.verdict for result in results}
         failed = IngestOutcome.CONFLICT in verdicts or (bool(results) and verdicts.isdisjoint(FINE))
     else:
@@ -223,7 +223,13 @@ def _verify(
 
 
 def _accept(
-    call: Invocation, source: str | None, wanted: RejectedFilter, limit: int, *, by: str | None
+    call: Invocation,
+    source: str | None,
+    wanted: RejectedFilter,
+    limit: int,
+    *,
+    by: str | None,
+    reason: str,
 ) -> list[ReverifiedDelivery]:
     """Accepts the valid ones of the selected deliveries; raises CommandError on an outage."""
     target = call.target
@@ -233,14 +239,16 @@ def _accept(
     acceptance = IdempotentReceiver(
         manifest=manifest, table=target.table, lanes=target.lanes, blobs=target.blobs
     )
-    results, randomness, who = list[ReverifiedDelivery](), SystemRandomness(), call.actor(by)
+    results = list[ReverifiedDelivery]()
+    release = partial(
+        judge.release, by=call.actor(by), reason=reason, randomness=SystemRandomness()
+    )
     chosen = _chosen(call, manifest, source, wanted, limit)
     try:
-        with call.audited("release", by, source=source, **_texts(wanted)) as counts:
+        about = {"source": source, **_texts(wanted)}
+        with call.audited(AuditedAction.RELEASE, by, reason=reason, **about) as counts:
             for delivery in chosen:
-                result = judge.release(
-                    delivery, acceptance, by=who, randomness=randomness, now=call.clock.now()
-                )
+                result = release(delivery, acceptance, now=call.clock.now())
                 results.append(result)
                 counts[result.verdict] += 1
     except Unavailable as error:
@@ -255,7 +263,7 @@ def _texts(wanted: RejectedFilter) -> dict[str, str]:
     """Returns the filters that are given, for the audit."""
     return {
         "rejected": ", ".join(wanted.ids),
-        "reasons": ", ".join(wanted.reasons),
+        "rejected_for": ", ".join(wanted.reasons),
         "since": iso(wanted.since) or "",
         "until": iso(wanted.until) or "",
     }

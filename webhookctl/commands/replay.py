@@ -1,23 +1,24 @@
 """`replay`: shows the runs that match as a fixed selection, then sends them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Final
 
 import typer
 
 from webhook_inbox.adapters.system import SystemRandomness
+from webhook_inbox.domain.manifest import matches
 from webhook_inbox.domain.model import EventStatus
 from webhook_inbox.domain.quotas import token
 from webhook_inbox.ledger import audit
-from webhook_inbox.ledger.audit import AuditRecord
+from webhook_inbox.ledger.audit import AuditedAction, AuditRecord
 from webhook_inbox.replay.report import WOULD_SEND, ReplayReport
 from webhook_inbox.replay.request import BY_RECEIPT, ReplayRequest
-from webhookctl.checkout import require_known
+from webhookctl.checkout import known_manifest, require_known
 from webhookctl.commands import replay_output as shown
 from webhookctl.display.suggestions import Command
 from webhookctl.display.times import iso, moment
-from webhookctl.errors import CommandError
+from webhookctl.errors import CommandError, WrongCall
 from webhookctl.invocation import (
     By,
     EventType,
@@ -31,6 +32,7 @@ from webhookctl.invocation import (
 from webhookctl.replaying import Found, Payload, Replaying
 
 _INTERRUPTED: Final = 130
+INTERRUPTION: Final = "interrupted; the runs of its last step are not counted"
 
 
 @takes_options
@@ -76,8 +78,7 @@ def replay(  # noqa: PLR0913 - one parameter per option
     reason: Annotated[str, typer.Option(help="Recorded with each run.")] = "",
     by: By = None,
     force: Annotated[
-        bool,
-        typer.Option("--force", help="Replay finished runs too; needs --reason."),
+        bool, typer.Option("--force", help="Replay finished runs too; needs --reason.")
     ] = False,
     new_keys: Annotated[
         bool,
@@ -131,6 +132,7 @@ def replay(  # noqa: PLR0913 - one parameter per option
         sending=[
             *_sending(rate=rate, reason=reason, stop=stop_at_failures, by=by),
             *(name for name, chosen in repeats.items() if chosen),
+            *(["--reason", "TEXT"] if any(repeats.values()) and not reason.strip() else []),
         ],
     )
     search = {**given, **({"cursor": cursor} if cursor else {})}
@@ -221,19 +223,51 @@ class _Job:
         """Shows the runs, or sends them."""
         self._fixed = bool(selection)
         if selection:
-            report = self._replaying.show(selection, self._limit)
-            found = Found(report, complete=True)
+            found = Found(self._shown(selection), complete=True)
         else:
             found = self._replaying.find(search, self._limit)
         if found.report.matched == 0:
             source, handler = search.get("source"), search.get("handler")
             require_known(self._call.target, source=source, handler=handler)
+            self._require_taken(search.get("event_ids") or (), source, handler)
         if not yes:
             self._listed(found)
         elif found.report.sent or not found.complete:
             self._send(found)
         else:
             self._finish(replace(found.report, dry_run=False))
+
+    def _require_taken(self, ids: Iterable[str], source: str | None, handler: str | None) -> None:
+        """Raises CommandError where a named event has no run of the handler and can get none."""
+        spec = known_manifest(self._call.target).handlers.get(handler or "")
+        for overview in (each for id_ in ids for each in self._call.overviews(id_, source)):
+            event, run_of = (
+                overview.event,
+                {*overview.event.runs, *(r.handler for r in overview.runs)},
+            )
+            if spec is None or handler in run_of:
+                return
+            others = f"; its handlers are {', '.join(sorted(run_of))}" if run_of else ""
+            if spec.source != event.source or not matches(spec.types, event.type):
+                raise CommandError(
+                    f"{handler} does not take {event.type} of {event.source}, the type of"
+                    f" {event.event_id}: add it to the handler's types and deploy, or name another"
+                    f" handler{others}"
+                )
+            if spec.serial:
+                raise CommandError(
+                    f"{handler} is serial, so it cannot get a run of a stored event: ask the"
+                    f" provider to send {event.event_id} again{others}"
+                )
+
+    def _shown(self, selection: str) -> ReplayReport:
+        try:
+            return self._replaying.show(selection, self._limit)
+        except WrongCall as error:
+            if selection not in str(error):
+                raise
+            listed = self._call.program.command("replay", "--status", "dead_letter")
+            raise WrongCall(f"{error}: list the runs again, for example with `{listed}`") from error
 
     # -- a dry run
 
@@ -252,8 +286,14 @@ class _Job:
     def _next_step(self, found: Found) -> str:
         report = found.report
         more = f" More than {self._limit} match: raise --limit." if report.cursor else ""
+        if not report.sent and found.complete:
+            return self._nothing() + more
         if not report.sent:
-            return self._nothing() + (more if found.complete else "")
+            why = f" ({found.failed})" if found.failed else ""
+            return (
+                f"The search has not ended{why}: narrow it with filters such as --since and"
+                " --handler, or add --yes, which sends the runs as they are found."
+            )
         runs = "this run" if found.runs == "1 run" else f"these {found.runs}"
         these = f"Send {runs} with `{self._these(report.selection)}`"
         if not self._given:
@@ -300,10 +340,15 @@ class _Job:
                 report = self._replaying.send(selection, limit, self._options, advance)
                 while not found.complete and not report.failed and report.matched < limit:
                     found = self._replaying.extend(found, self._limit)
+                    # Sends the runs that were found before a failure.
                     report = self._replaying.send(selection, limit, self._options, advance)
+                    if found.failed:
+                        report.failed = report.failed or f"the search failed: {found.failed}"
         except KeyboardInterrupt:
+            # The step under way ends by itself; the row of the audit has the steps before it.
+            recorded.conclude(self._replaying.total.counts, stopped=INTERRUPTION)
             self._interrupted(found)
-        recorded.conclude(report.counts)
+        recorded.conclude(report.counts, stopped=report.failed)
         if self._first and report.sent and not report.failed:
             report = self._canary(report)
         if not self._fixed:
@@ -320,7 +365,7 @@ class _Job:
         recorded = audit.record(
             self._call.target.table,
             SystemRandomness(),
-            action="replay",
+            action=AuditedAction.REPLAY,
             by=self._call.actor(read.on_behalf_of),
             reason=read.reason,
             request={**chosen, **read.audited()},
@@ -352,8 +397,10 @@ class _Job:
         if self._call.as_json:
             self._call.output.json(report.to_data())
         else:
-            shown.sent(self._call.output, report)
+            shown.sent(self._call.output, report, found if self._first else None)
         again = self._these(report.selection, canary=False)
+        if report.failed and found and found.failed and not self._forced():
+            again = self._matching()
         if report.failed:
             raise CommandError(
                 f"the replay stopped: {report.failed}. The runs that it counted stay replayed;"

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from webhook_inbox.replay.cost import estimate
 from webhook_inbox.replay.report import ReplayOutcome, ReplayReport, most
-from webhookctl.display.output import Output, counted
+from webhookctl.display.output import Output, counted, priced
 from webhookctl.display.table import Column, Fit
 from webhookctl.replaying import Found
 
@@ -30,7 +30,6 @@ MEANINGS: Final = {
     ReplayOutcome.EXPIRED: "unchanged: the event has expired; ask the provider to send it again",
     ReplayOutcome.MISSING: "not found: no event with this id",
 }
-_CENT: Final = 0.01
 
 
 def listed(output: Output, found: Found) -> None:
@@ -47,11 +46,17 @@ def listed(output: Output, found: Found) -> None:
     _sample(output, report)
 
 
-def sent(output: Output, report: ReplayReport) -> None:
-    """Prints what was sent, and the outcomes that are known."""
+def sent(output: Output, report: ReplayReport, of: Found | None = None) -> None:
+    """Prints what was sent, and the outcomes that are known.
+
+    `of` are the runs of which only the first were sent.
+    """
     output.line("replayed" if report.sent else "nothing was sent")
     found = sum(report.counts.values()) - report.counts.get(ReplayOutcome.MISSING, 0)
-    output.line(f"  {counted(found, 'run')} found")
+    if of is not None and of.report.sent > report.sent:
+        output.line(f"  the first {report.sent} of {of.runs}")
+    else:
+        output.line(f"  {counted(found, 'run')} found")
     _counts(output, report)
     if report.dlq_removed:
         removed = counted(report.dlq_removed, "message")
@@ -104,10 +109,8 @@ def _groups(output: Output, report: ReplayReport) -> None:
 
 def _cost(runs: int) -> str:
     about = estimate(runs)
-    dollars = about["dollars"]
-    price = f"{dollars:.2f} dollars" if dollars >= _CENT else "less than 0.01 dollars"
     requests = f"{about['writes']} writes, {about['reads']} reads, {about['messages']} messages"
-    return f"{price} ({requests}; {about['prices']})"
+    return f"{priced(about['dollars'])} ({requests}; {about['prices']})"
 
 
 def _sample(output: Output, report: ReplayReport) -> None:

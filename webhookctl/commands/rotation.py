@@ -5,22 +5,24 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.secret_document import HANDLERS, SOURCES, TOOLS
 from webhook_inbox.domain.secrets import LIFE
-from webhook_inbox.domain.timestamps import duration
+from webhook_inbox.ledger.audit import AuditedAction
 from webhookctl.checkout import unknown
-from webhookctl.commands.secrets import deployed_reader, read_value
-from webhookctl.display.secrets import NamedSecret, named_secrets
+from webhookctl.commands.secrets import bounded, deployed_reader, read_value
+from webhookctl.display.secrets import STATES, NamedSecret, named_secrets
 from webhookctl.display.table import Column, Fit
 from webhookctl.display.times import iso, relative
-from webhookctl.errors import CommandError
-from webhookctl.invocation import By, Invocation, takes_options
+from webhookctl.errors import CommandError, WrongCall
+from webhookctl.invocation import By, Invocation, Why, takes_options
 from webhookctl.metrics import last_verified_with_previous
 from webhookctl.secret_documents import Change
 
 # A provider retries for days; a longer overlap is a rotation without an end, `secrets set`.
 LONGEST: Final = timedelta(days=30)
+KEPT_LONGER: Final = (
+    "use at most 30d; `secrets set` keeps the previous value valid until the next change"
+)
 COLUMNS: Final = (
     Column("SECRET", Fit.NAME),
     Column("VALUES"),
@@ -31,7 +33,6 @@ COLUMNS: Final = (
 NO_DATA: Final = "no delivery in 14 days"
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The secret, as in inbox.toml.")]
-ReasonText = Annotated[str, typer.Option("--reason", help="Recorded in the audit.")]
 
 
 @takes_options
@@ -40,10 +41,9 @@ def rotate(
     name: Name,
     *,
     overlap: Annotated[
-        str,
-        typer.Option(metavar="DURATION", help="For how long the previous value stays valid."),
+        str, typer.Option(metavar="DURATION", help="For how long the previous value stays valid.")
     ] = "24h",
-    reason: ReasonText = "",
+    reason: Why = "",
     by: By = None,
 ) -> None:
     """Set a new value from standard input; the previous one stays valid until the overlap ends.
@@ -51,12 +51,12 @@ def rotate(
     Every function ignores the previous value from then on; the next change removes it.
     """
     now, target = call.clock.now(), call.target
-    until = now + _overlap(overlap)
+    until = now + bounded("--overlap", overlap, LONGEST, KEPT_LONGER)
     reader = deployed_reader(target, name)
     value = read_value(f"New value of {name}: ")
     # The audit has the names only.
     with call.audited(
-        "rotate secret", by, reason=reason, secret=name, previous_until=iso(until)
+        AuditedAction.ROTATE_SECRET, by, reason=reason, secret=name, previous_until=iso(until)
     ) as counts:
         change = target.secret_documents.rotate(reader, name, value, now=now, until=until)
         counts[change] += 1
@@ -83,19 +83,6 @@ def _told(name: str, change: Change, until: datetime) -> str:
     return f"Rotated {name}; the previous value is valid until {iso(until)}."
 
 
-def _overlap(text: str) -> timedelta:
-    try:
-        length = duration(text)
-    except ConfigurationError as error:
-        raise typer.BadParameter(f"--overlap: {error}") from error
-    if length > LONGEST:
-        raise typer.BadParameter(
-            f"--overlap: {text} is too long, use at most 30d; `secrets set` keeps the previous"
-            " value valid until the next change"
-        )
-    return length
-
-
 @takes_options
 def revoke(
     call: Invocation,
@@ -105,7 +92,7 @@ def revoke(
         bool, typer.Option("--previous", help="Revoke the previous value; required.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Revoke it; otherwise a dry run.")] = False,
-    reason: ReasonText = "",
+    reason: Why = "",
     by: By = None,
 ) -> None:
     """Revoke the previous value of a secret at once; the current one stays valid.
@@ -121,7 +108,7 @@ def revoke(
     if len(documents.read(reader).get(name, ())) < 2:
         raise CommandError(f"{name} has no previous value; nothing to revoke")
     if yes:
-        with call.audited("revoke secret", by, reason=reason, secret=name) as counts:
+        with call.audited(AuditedAction.REVOKE_SECRET, by, reason=reason, secret=name) as counts:
             documents.revoke_previous(reader, name)
             counts["revoked"] += 1
     if call.as_json:
@@ -152,7 +139,7 @@ def status(
     every = named_secrets(target.manifest, {**stored, TOOLS: {}})
     found = [each for each in every if name in {None, each.name}]
     if name is not None and not found:
-        raise CommandError(unknown("secret", name, [each.name for each in every]))
+        raise WrongCall(unknown("secret", name, [each.name for each in every]))
     rotating = [each for each in found if each.values > 1]
     used = last_verified_with_previous(target, _sources(rotating), now)
     rows = [_status_object(each, used, now) for each in found]
@@ -186,7 +173,7 @@ def _status_object(
 
 
 def _row(row: dict[str, Any], now: datetime) -> tuple[object, ...]:
-    values = ("not set", "one value", "two values")[row["values"]]
+    values = STATES[row["values"]]
     until = "-"
     if row["previous_until"]:
         until = relative(datetime.fromisoformat(row["previous_until"]), now)

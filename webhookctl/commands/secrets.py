@@ -3,7 +3,7 @@
 import sys
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 
@@ -14,12 +14,13 @@ from webhook_inbox.domain.secret_document import HANDLERS, SOURCES, TOOLS
 from webhook_inbox.domain.secrets import LIFE
 from webhook_inbox.domain.timestamps import duration
 from webhook_inbox.ingest import enrolment
+from webhook_inbox.ledger.audit import AuditedAction
 from webhookctl.checkout import Checkout, known_manifest, known_source, unknown
 from webhookctl.command_tree import CommandTree
-from webhookctl.display.secrets import NamedSecret, named_secrets, secret_object
+from webhookctl.display.secrets import named_secrets, secret_object
 from webhookctl.display.table import Column, Fit
 from webhookctl.display.times import iso
-from webhookctl.errors import CommandError
+from webhookctl.errors import CommandError, WrongCall
 from webhookctl.invocation import By, Invocation, Why, takes_options
 from webhookctl.secret_documents import Change
 from webhookctl.target import NoStack, Target
@@ -31,6 +32,7 @@ WORDS: Final = {
 }
 # With --replace.
 ALONE: Final = "Replaced {}; no previous value is valid."
+EXPOSED_MEANWHILE: Final = "any client can offer a secret meanwhile; use at most 1h"
 COLUMNS: Final = (
     Column("SECRET", Fit.NAME),
     Column("STATE"),
@@ -39,11 +41,6 @@ COLUMNS: Final = (
 )
 
 app: Final = CommandTree(help="Set, rotate and list secrets.")
-
-
-@app.callback()
-def secrets() -> None:
-    """Set, rotate and list secrets."""
 
 
 @app.command("set")
@@ -75,7 +72,9 @@ def set_secret(
     if planned:
         change = put()
     else:
-        with call.audited("set secret", by, reason=reason, secret=name, document=reader) as counts:
+        with call.audited(
+            AuditedAction.SET_SECRET, by, reason=reason, secret=name, document=reader
+        ) as counts:
             change = put()
             counts[change] += 1
     document, seconds = target.secret_documents.id(reader), int(LIFE.total_seconds())
@@ -102,7 +101,7 @@ def _target(call: Invocation) -> tuple[Target, NoStack | None]:
 def _reader(target: Target, name: str, *, planned: NoStack | None) -> str:
     """Returns the document of a secret that is deployed, or that the checkout uses.
 
-    Raises CommandError for a name that neither uses, and where neither can be read.
+    Raises WrongCall for a name that neither uses; CommandError where neither can be read.
     """
     known: dict[str, str] = {}
     for manifest in (_of_checkout(target), known_manifest(target)):
@@ -116,7 +115,7 @@ def _reader(target: Target, name: str, *, planned: NoStack | None) -> str:
         )
     if name not in known:
         there = unknown("secret", name, sorted(known), where="of a source, destination or handler")
-        raise CommandError(
+        raise WrongCall(
             f"{there}{' To' if there.endswith('?') else '; to'} store it all the same, add --create"
         )
     return known[name]
@@ -133,11 +132,7 @@ def _of_checkout(target: Target) -> Manifest:
         found = Checkout.required().configuration(target.stage)
     except (CommandError, ConfigurationError):
         return Manifest()
-    return Manifest(
-        sources=found.sources,
-        destinations=found.destinations,
-        secrets=found.secrets,
-    )
+    return Manifest(sources=found.sources, destinations=found.destinations, secrets=found.secrets)
 
 
 @app.command("list")
@@ -158,14 +153,11 @@ def list_secrets(call: Invocation) -> None:
     if not found:
         call.output.note("The inbox uses no secret, and none is stored.")
         return
-    call.output.table(COLUMNS, [_row(each, documents.id(each.reader)) for each in found])
+    rows = [(each.name, each.state, documents.id(each.reader), each.users) for each in found]
+    call.output.table(COLUMNS, rows)
     if any(each.missing for each in found):
         remedy = call.program.command("secrets set", argument="NAME")
         call.output.note(f"Set a missing one with `{remedy}`.")
-
-
-def _row(each: NamedSecret, document: str) -> tuple[Any, ...]:
-    return each.name, each.state, document, each.users
 
 
 def read_value(prompt: str) -> str:
@@ -206,29 +198,30 @@ def enrol(
     Run it right before you create the webhook at the provider. If two different secrets are offered
     meanwhile, none is accepted, and an alarm fires: delete the webhook and repeat.
     """
-    length = _length(span)
+    length = bounded("--for", span, enrolment.LONGEST, EXPOSED_MEANWHILE)
     target = call.target
     if source not in target.urls:
-        raise CommandError(unknown("source", source, target.urls, where="is deployed"))
+        raise WrongCall(unknown("source", source, target.urls, where="is deployed"))
     _require_offers(call, source)
     # Ingest may write the document, and not create it.
     target.secret_documents.create(SOURCES)
     who, now = str(call.actor(by)), call.clock.now()
-    with call.audited("enrol secret", by, reason=reason, source=source, span=span) as counts:
+    with call.audited(
+        AuditedAction.ENROL_SECRET, by, reason=reason, source=source, span=span
+    ) as counts:
         enrolment.begin(target.table, source, by=who, now=now, until=now + length)
         counts["opened"] += 1
     _show_enrolment(call, source, by=who, until=now + length)
 
 
-def _length(span: str) -> timedelta:
+def bounded(option: str, text: str, longest: timedelta, otherwise: str) -> timedelta:
+    """Returns the duration of an option; raises BadParameter where it is longer than `longest`."""
     try:
-        length = duration(span)
+        length = duration(text)
     except ConfigurationError as error:
-        raise typer.BadParameter(f"--for: {error}") from error
-    if length > enrolment.LONGEST:
-        raise typer.BadParameter(
-            f"--for: {span} is too long: any client can offer a secret meanwhile; use at most 1h"
-        )
+        raise typer.BadParameter(f"{option}: {error}") from error
+    if length > longest:
+        raise typer.BadParameter(f"{option}: {text} is too long: {otherwise}")
     return length
 
 

@@ -109,9 +109,11 @@ def _secret(call: Invocation, spec: SourceSpec, given: str | None, variable: str
 
 
 def _stored(call: Invocation, spec: SourceSpec) -> str:
-    private = _signing_key(spec) if call.target.local else None
-    if private is not None:
-        return private
+    if call.target.local:
+        directory = Checkout.required().functions.parent / DIRECTORY
+        # The private key of the local inbox's fake public key.
+        if (private := dev_secrets.signing_key(directory, spec.secret)) is not None:
+            return private
     try:
         values = call.target.secrets.fetch().get(spec.secret)
     except Unavailable as error:
@@ -123,11 +125,6 @@ def _stored(call: Invocation, spec: SourceSpec) -> str:
         remedy = call.program.command("secrets set", argument=spec.secret)
         raise CommandError(f"the secret {spec.secret} is not set: run `{remedy}`")
     return values[0]
-
-
-def _signing_key(spec: SourceSpec) -> str | None:
-    """Returns the private key of the local inbox's fake public key."""
-    return dev_secrets.signing_key(Checkout.required().functions.parent / DIRECTORY, spec.secret)
 
 
 def _show(call: Invocation, drafts: list[Draft], answers: list[Answer]) -> None:

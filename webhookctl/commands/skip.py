@@ -4,15 +4,7 @@ from webhook_inbox.adapters.system import SystemRandomness
 from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.replay.skip import skip as skip_run
 from webhookctl.errors import CommandError
-from webhookctl.invocation import (
-    By,
-    EventId,
-    Handler,
-    Invocation,
-    Reason,
-    Source,
-    takes_options,
-)
+from webhookctl.invocation import By, EventId, Handler, Invocation, Reason, Source, takes_options
 
 
 @takes_options

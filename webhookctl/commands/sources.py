@@ -8,6 +8,7 @@ import typer
 
 from webhook_inbox.domain.manifest import matches
 from webhook_inbox.domain.secret_document import TOOLS
+from webhook_inbox.ledger.audit import AuditedAction
 from webhookctl.checkout import known_source, require_known
 from webhookctl.command_tree import CommandTree
 from webhookctl.delivery_logs.api import Api, Refused, Unusable, address, send
@@ -91,10 +92,8 @@ def reconcile(  # noqa: PLR0913 - one parameter per option
     found = _compared(call, source, log, (low, high))
     results: dict[str, str] = {}
     if yes and found.missing:
-        window = {"since": iso(low), "until": iso(high)}
-        with call.audited(
-            "redeliver", by, reason=reason, source=source, hook=hook, **window
-        ) as counts:
+        about = {"source": source, "hook": hook, "since": iso(low), "until": iso(high)}
+        with call.audited(AuditedAction.REDELIVER, by, reason=reason, **about) as counts:
             results = _request(call, log, found.missing)
             counts.update(result.partition(",")[0] for result in results.values())
     _show(call, source, found, results, window=(low, high))

@@ -6,18 +6,18 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from webhook_inbox.domain.manifest import matches
 from webhook_inbox.domain.model import EventStatus, Overview, Run
 from webhook_inbox.domain.quotas import token
 from webhook_inbox.ledger.queries import Ledger, Received
 from webhookctl.checkout import require_known
 from webhookctl.display.event import names_of
+from webhookctl.display.output import priced
 from webhookctl.display.times import iso, moment
 from webhookctl.explain.reason import line_of, reason_of
 from webhookctl.following.arrivals import Arrivals
 from webhookctl.following.changes import Changes
 from webhookctl.following.connection import PAUSE, Connection
-from webhookctl.following.metered import MeteredTable, priced
+from webhookctl.following.metered import MeteredTable
 from webhookctl.invocation import (
     EventType,
     Handler,
@@ -27,11 +27,14 @@ from webhookctl.invocation import (
     Tenant,
     takes_options,
 )
+from webhookctl.search import Wanted
 
 # Without --since, a tail begins with the events of the last minute.
 BEFORE: Final = timedelta(minutes=1)
 HOUR: Final = 3600
 STATUS_WIDTH: Final = max(map(len, EventStatus))
+# On a terminal the second line of an entry begins below the first one's status.
+HANGING: Final = " " * len("00:00:00  ")
 
 
 @takes_options
@@ -56,56 +59,22 @@ def tail(
     now = call.clock.now()
     begin = now - BEFORE if since is None else moment(since, now)
     table = MeteredTable(call.target.table)
-    live = LiveList(
-        call, table, Filters(source, type_, handler, status, tenant and token(tenant)), since=begin
-    )
+    wanted = Wanted(source, type_, status, handler, tenant=tenant and token(tenant))
+    live = LiveList(call, table, wanted, since=begin)
     connection = Connection(call.output, call.clock, to=call.target.name)
     connection.follow(live.poll, live=live.cost)
-
-
-class Filters:
-    """The filters of a tail; None matches all."""
-
-    def __init__(
-        self,
-        source: str | None,
-        type_: str | None,
-        handler: str | None,
-        status: EventStatus | None,
-        tenant: str | None,
-    ) -> None:
-        self._source = source
-        self._type = type_
-        self._handler = handler
-        self._status = status
-        self._tenant = tenant
-
-    def names(self, found: Received | Run) -> bool:
-        """Returns whether an event or run of this source, type and tenant may be shown."""
-        known = self._source in {None, found.source} and self._tenant in {None, found.tenant}
-        return known and (self._type is None or matches((self._type,), found.type))
-
-    def event(self, overview: Overview) -> bool:
-        """Returns whether an event is shown."""
-        known = self._handler is None or self._handler in names_of(overview)
-        return known and self._status in {None, overview.status}
-
-    def run(self, run: Run) -> bool:
-        """Returns whether a run is shown."""
-        named = self.names(run) and self._handler in {None, run.handler}
-        return named and (self._status is None or str(self._status) == str(run.status))
 
 
 class LiveList:
     """Shows what each poll reads."""
 
     def __init__(
-        self, call: Invocation, table: MeteredTable, filters: Filters, *, since: datetime
+        self, call: Invocation, table: MeteredTable, wanted: Wanted, *, since: datetime
     ) -> None:
         self._call = call
         self._table = table
         self._ledger = Ledger(table=table)
-        self._filters = filters
+        self._wanted = wanted
         self._arrivals = Arrivals(table, call.clock, since=since)
         self._changes = Changes(table, since=since)
 
@@ -117,7 +86,7 @@ class LiveList:
         """
         for event in self._arrivals.poll():
             self._arrived(event)
-        for run in filter(self._filters.run, self._changes.poll()):
+        for run in filter(self._wanted.runs, self._changes.poll()):
             self._show(_run_object(run))
 
     def cost(self) -> str:
@@ -126,7 +95,7 @@ class LiveList:
         return f"It reads every {PAUSE:g} s; an hour of such reads costs {hour}."
 
     def _arrived(self, event: Received) -> None:
-        if not self._filters.names(event):
+        if not self._wanted.names(event):
             return
         now = self._call.clock.now()
         overview = self._ledger.overview(event.source, event.event_id, now=now)
@@ -134,14 +103,14 @@ class LiveList:
         if overview is None:
             return
         self._changes.watch(overview)
-        if self._filters.event(overview):
+        if self._wanted.fits(overview):
             self._show(_event_object(overview))
 
     def _show(self, data: dict[str, Any]) -> None:
         if self._call.as_json:
             self._call.output.json(data)
         else:
-            self._call.output.line("  ".join(_cells(data)))
+            self._call.output.text("  ".join(_cells(data)), hanging=HANGING)
 
 
 def _event_object(overview: Overview) -> dict[str, Any]:

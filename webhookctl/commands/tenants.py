@@ -1,38 +1,23 @@
 """`tenants`: lists the paused tenants, and pauses and resumes tenants without a deployment."""
 
 from collections import Counter
-from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
 import typer
 
-from webhook_inbox.adapters.system import SystemRandomness
 from webhook_inbox.domain.model import Run
 from webhook_inbox.domain.quotas import token
-from webhook_inbox.ledger.pauses import (
-    TENANT_RESUMPTION,
-    TENANTS,
-    Pause,
-    PauseRequest,
-    Subject,
-    controls,
-    pause,
-    resume,
-)
+from webhook_inbox.ledger.pauses import TENANT_RESUMPTION, TENANTS, Pause, Subject, controls
 from webhookctl.checkout import known_manifest
 from webhookctl.command_tree import CommandTree
 from webhookctl.display.output import counted
 from webhookctl.display.table import Column, Fit
-from webhookctl.display.times import iso
 from webhookctl.errors import CommandError
 from webhookctl.invocation import By, Invocation, Why, takes_options
+from webhookctl.pausing import pause_object, pause_subject, pause_text, print_state, resume_subject
 from webhookctl.waiting import waiting_runs
 
-COLUMNS: Final = (
-    Column("TENANT", Fit.NAME),
-    Column("WAITING"),
-    Column("PAUSED", Fit.NOTE),
-)
+COLUMNS: Final = (Column("TENANT", Fit.NAME), Column("WAITING"), Column("PAUSED", Fit.NOTE))
 
 app: Final = CommandTree(help="List, pause and resume tenants.")
 
@@ -74,19 +59,15 @@ def tenant_object(control: Pause, waiting: int, *, complete: bool) -> dict[str, 
     """Returns a paused tenant as JSON data."""
     return {
         "tenant": control.name,
-        "paused": True,
-        "paused_at": iso(control.at),
-        "paused_by": control.by,
-        "reason": control.reason,
+        **pause_object(control),
         "waiting": waiting,
         "waiting_is_complete": complete,
     }
 
 
-def _row(tenant: Mapping[str, Any]) -> tuple[object, ...]:
+def _row(tenant: dict[str, Any]) -> tuple[object, ...]:
     least = "" if tenant["waiting_is_complete"] else "at least "
-    paused = f"since {tenant['paused_at']} by {tenant['paused_by']}: {tenant['reason']}"
-    return tenant["tenant"], f"{least}{tenant['waiting']}", paused
+    return tenant["tenant"], f"{least}{tenant['waiting']}", pause_text(tenant)
 
 
 @app.command("pause")
@@ -101,18 +82,10 @@ def pause_tenant(call: Invocation, *, name: Name, reason: Why, by: By = None) ->
     if len(_paused(call)) >= TENANTS:
         listed = call.program.command("tenants list")
         raise CommandError(f"{TENANTS} tenants are paused; resume one of `{listed}` first")
-    again = call.program.command("tenants resume", argument=named)
-    before = pause(call.target.table, SystemRandomness(), _wish(call, named, reason, by))
-    if before is not None:
-        raise CommandError(
-            f"{named} is already paused since {iso(before.at)} by {before.by}: {before.reason};"
-            f" resume it with `{again}`"
-        )
-    _done(call, named, paused=True)
+    pause_subject(call, Subject.TENANT, named, reason, by)
     sources = known_manifest(call.target).sources.values()
     if sources and not any(source.tenant for source in sources):
         call.output.note("No source has tenants: `tenant = { json = … }` in inbox.toml sets one.")
-    call.output.note(f"Takes effect within 5 seconds. Resume it with `{again}`.")
 
 
 @app.command("resume")
@@ -120,22 +93,10 @@ def pause_tenant(call: Invocation, *, name: Name, reason: Why, by: By = None) ->
 def resume_tenant(call: Invocation, *, name: Name, reason: Why = "", by: By = None) -> None:
     """Resume a tenant: waiting runs are sent from the next minute on, 20 per second and handler."""
     named = token(name)
-    if not resume(call.target.table, SystemRandomness(), _wish(call, named, reason, by)):
-        listed = call.program.command("tenants list")
-        raise CommandError(f"{named} is not paused; see `{listed}`")
+    resume_subject(call, Subject.TENANT, named, reason, by)
     found = waiting_runs(call.target.ledger(), _waits)
     waiting = sum(run.tenant == named for run in found.runs)
-    _done(call, named, paused=False, waiting=waiting, waiting_is_complete=found.complete)
+    more = {"waiting": waiting, "waiting_is_complete": found.complete}
+    print_state(call, Subject.TENANT, named, paused=False, **more)
     least = "" if found.complete else "at least "
     call.output.note(f"Waiting: {least}{counted(waiting, 'run')}; sending starts within a minute.")
-
-
-def _wish(call: Invocation, name: str, reason: str, by: str | None) -> PauseRequest:
-    return PauseRequest(name, call.actor(by), reason, call.clock.now(), Subject.TENANT)
-
-
-def _done(call: Invocation, name: str, *, paused: bool, **more: int) -> None:
-    if call.as_json:
-        call.output.json({"tenant": name, "paused": paused, **more})
-    else:
-        call.output.line(f"{name} is {'paused' if paused else 'resumed'}")

@@ -4,6 +4,7 @@ import hmac
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from datetime import datetime
+from http.client import HTTPException
 from ipaddress import ip_address
 from typing import Final
 from urllib.error import HTTPError, URLError
@@ -33,13 +34,14 @@ class _NoRedirect(HTTPRedirectHandler):
 class Forwarder:
     """POSTs events to one address.
 
-    Raises CommandError for an address that is not of this machine, unless `remote` allows it.
+    Raises CommandError for an address that is not of this machine, unless `remote` allows it, and
+    for a secret that is not of Standard Webhooks.
     """
 
     def __init__(self, url: str, secret: str, *, remote: bool) -> None:
         _require_address(url, remote=remote)
         self._url = url
-        self._key = b64decode(secret.removeprefix(PREFIX))
+        self._key = _key(secret)
         # A proxy would send the payloads of a laptop's own address elsewhere.
         self._opener = build_opener(ProxyHandler({}), _NoRedirect())
 
@@ -53,7 +55,8 @@ class Forwarder:
         except HTTPError as error:
             with error:
                 return f"answered {error.code}"
-        except (URLError, OSError, ValueError) as error:
+        # A port that speaks no HTTP raises HTTPException.
+        except (URLError, HTTPException, OSError, ValueError) as error:
             return f"no answer: {getattr(error, 'reason', None) or error}"
 
     def _headers(self, event: StoredEvent, attempt: int, now: datetime) -> Mapping[str, str]:
@@ -78,6 +81,19 @@ class Forwarder:
         content = f"{id_}.{at}.".encode() + event.body
         made = b64encode(hmac.digest(self._key, content, "sha256")).decode()
         return {"webhook-id": id_, "webhook-timestamp": at, "webhook-signature": f"v1,{made}"}
+
+
+def _key(secret: str) -> bytes:
+    try:
+        key = b64decode(secret.removeprefix(PREFIX), validate=True)
+    except ValueError:
+        key = b""
+    if not key:
+        raise CommandError(
+            f"the secret to sign with is not of Standard Webhooks: it has {PREFIX} and a key in"
+            " base64"
+        )
+    return key
 
 
 def _require_address(url: str, *, remote: bool) -> None:

@@ -22,7 +22,10 @@ def show(output: Output, found: Sequence[Result]) -> None:
 def summarize(output: Output, found: Sequence[Result]) -> None:
     """Prints the number of results by level to standard error."""
     counts = {level: sum(each.level is level for each in found) for level in Level}
-    told = (counted(counts[level], str(level), _plural(level)) for level in Level if counts[level])
+    plural = {
+        level: "" if level in {Level.WARNING, Level.FAILURE} else str(level) for level in Level
+    }
+    told = (counted(counts[each], str(each), plural[each]) for each in Level if counts[each])
     output.note(f"{', '.join(told)}.")
 
 
@@ -40,7 +43,3 @@ def result_object(result: Result) -> dict[str, Any]:
 def failed(found: Sequence[Result]) -> bool:
     """Returns whether a check failed."""
     return any(each.level is Level.FAILURE for each in found)
-
-
-def _plural(level: Level) -> str:
-    return "" if level in {Level.WARNING, Level.FAILURE} else str(level)

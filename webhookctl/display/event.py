@@ -6,16 +6,11 @@ from datetime import datetime
 from typing import Any, Final
 
 from webhook_inbox.domain.model import Attempt, EventStatus, Overview, Run, Status
+from webhook_inbox.ledger.pauses import RESUMPTIONS
 from webhook_inbox.ledger.schema import EVENT_LIFE
 from webhookctl.display.evidence import Logs, attempt_evidence
 from webhookctl.display.history import attempts_of, history_objects
-from webhookctl.display.runs import (
-    approvals,
-    effect_object,
-    hold_object,
-    wait_object,
-    waits_of,
-)
+from webhookctl.display.runs import approvals, effect_object, hold_object, wait_object, waits_of
 from webhookctl.display.suggestions import PLAIN, Program
 from webhookctl.display.times import iso, relative
 from webhookctl.explain.effects import effects_of
@@ -33,6 +28,7 @@ def event_object(
     now: datetime,
     limits: Limits | None = None,
     logs: Logs | None = None,
+    program: Program = PLAIN,
 ) -> dict[str, Any]:
     """Returns an event as JSON data, without its body; absent values are null.
 
@@ -51,7 +47,7 @@ def event_object(
         **({"erased_at": iso(event.erased_at)} if event.erased_at else {}),
         "status": str(overview.status),
         "fingerprint": event.fingerprint,
-        "next_action": " ".join(advice(overview, now=now, limits=limits)),
+        "next_action": " ".join(advice(overview, now=now, limits=limits, program=program)),
         "runs": [_run_object(overview, name, now, logs) for name in names_of(overview)],
         "history": history_objects(overview),
     }
@@ -87,7 +83,9 @@ def _note(overview: Overview, run: Run, now: datetime) -> str:
     """Returns `stripe.book: attempt 3 in 20 s: KeyError: 'id' (functions/handlers/book.py:12)`."""
     # The table has the event's status already.
     status = "" if str(run.status) == str(overview.status) else str(run.status)
-    due = run.next_attempt_at if run.status in WAITING else None
+    # A paused run has a time for its next look at the pause, which is no attempt.
+    paused = run.waits_for in RESUMPTIONS
+    due = run.next_attempt_at if run.status in WAITING and not paused else None
     again = f"attempt {run.attempt_count + 1} {relative(due, now)}" if due else _at_work(run, now)
     line = line_of(run)
     why = " ".join(filter(None, (reason_of(run), line and f"({line})")))

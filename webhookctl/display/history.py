@@ -7,7 +7,7 @@ from typing import Any
 from webhook_inbox.domain.model import Attempt, Overview, Run, Status
 from webhook_inbox.domain.ports import Key
 from webhook_inbox.domain.timestamps import from_ms
-from webhook_inbox.ledger.audit import Actor, AuditEntry
+from webhook_inbox.ledger.audit import Actor, AuditedAction, AuditEntry
 from webhook_inbox.ledger.schema import key_of_run
 from webhook_inbox.ledger.settle import with_lost
 from webhookctl.display.times import iso
@@ -62,6 +62,7 @@ def action_object(entry: AuditEntry) -> dict[str, Any]:
         "reason": entry.reason or None,
         "forced": entry.forced,
         "counts": None if entry.counts is None else dict(entry.counts),
+        "stopped": entry.stopped or None,
     }
 
 
@@ -69,18 +70,15 @@ def action_line(entry: AuditEntry) -> str:
     """Returns an operator's action as one line, without its time."""
     reason = f": {entry.reason}" if entry.reason else ""
     forced = ", forced" if entry.forced else ""
-    return f"{entry.action}{forced} by {entry.actor}{reason}{_unfinished(entry)}"
-
-
-def _unfinished(entry: AuditEntry) -> str:
-    return " (not finished)" if entry.counts is None else ""
+    unfinished = " (not finished)" if entry.counts is None else ""
+    return f"{entry.action}{forced} by {entry.actor}{reason}{unfinished}"
 
 
 def _replayed(run: Run, replay: Mapping[str, Any]) -> AuditEntry:
     return AuditEntry(
         key=Key(*key_of_run(run)),
         at=from_ms(replay["at"]),
-        action="replay",
+        action=AuditedAction.REPLAY,
         actor=Actor.of(replay),
         reason=replay.get("reason", ""),
         forced=replay.get("forced", False),

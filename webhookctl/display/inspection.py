@@ -57,7 +57,8 @@ def print_event(output: Output, shown: Inspection) -> None:
     overview, event, now = shown.overview, shown.overview.event, shown.now
     output.labelled("status", [str(overview.status)])
     output.labelled("event", [event.event_id])
-    output.labelled("received", [f"{_told(event.received_at, now)} from {_origin(shown)}"])
+    at = f"{relative(event.received_at, now)} ({spelled(event.received_at)})"
+    output.labelled("received", [f"{at} from {_origin(shown)}"])
     by_name = {run.handler: run for run in overview.runs}
     names = names_of(overview)
     output.labelled("happened", [_course(name, by_name.get(name), now) for name in names])
@@ -170,10 +171,6 @@ def _items(run: Run) -> str:
     """Returns `items: 9 accepted, 1 ignored, of 12`."""
     counts = ", ".join(f"{count} {outcome}" for outcome, count in run.progress["counts"].items())
     return f"items: {counts}, of {run.progress['of']}"
-
-
-def _told(value: datetime, now: datetime) -> str:
-    return f"{relative(value, now)} ({spelled(value)})"
 
 
 def _exact(value: datetime | None, now: datetime) -> str | None:

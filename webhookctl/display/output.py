@@ -1,6 +1,7 @@
 """Prints results: within the width of a terminal, complete into a pipe, JSON with --json."""
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,12 +19,20 @@ from webhookctl.display.untrusted import printable, printable_lines
 # The columns of a label and the gap behind it.
 LABEL: Final = 10
 
+# The exit status where the reader of a pipe has ended, such as `head`: 128 and SIGPIPE.
+CLOSED_PIPE: Final = 141
+
 Advance = Callable[[int], None]
 
 
 def counted(count: int, thing: str, things: str = "") -> str:
     """Returns `1 run`, `2 runs`."""
     return f"{count} {thing if count == 1 else things or thing + 's'}"
+
+
+def priced(dollars: float) -> str:
+    """Returns `less than 0.01 dollars`, or the amount with two digits."""
+    return "less than 0.01 dollars" if dollars < 0.01 else f"about {dollars:.2f} dollars"
 
 
 def cut(text: str, limit: int) -> str:
@@ -67,6 +76,11 @@ class Output:
         `hanging` follows the indent from the second line on.
         """
         self._told(sys.stdout, text, indent, hanging)
+
+    def command(self, command: Command) -> None:
+        """Prints a command, which can be pasted; on a terminal it is folded by backslashes."""
+        for line in folded(command, _width(sys.stdout)):
+            _write(sys.stdout, printable(line))
 
     def labelled(self, label: str, parts: Iterable[str | Command]) -> None:
         """Prints a label and the paragraphs and commands beside it; nothing without any."""
@@ -137,5 +151,10 @@ def _console(stream: TextIO) -> Console:
 
 
 def _write(stream: TextIO, text: str) -> None:
-    stream.write(f"{text}\n")
-    stream.flush()
+    try:
+        stream.write(f"{text}\n")
+        stream.flush()
+    except BrokenPipeError:
+        # Python flushes the stream again at its exit, which would print another error.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        raise SystemExit(CLOSED_PIPE) from None

@@ -9,7 +9,7 @@ from webhook_inbox.adapters.system import SystemRandomness
 from webhook_inbox.domain.model import StoredEvent
 from webhook_inbox.domain.personal import masked
 from webhook_inbox.ledger import audit
-from webhook_inbox.ledger.audit import EventName
+from webhook_inbox.ledger.audit import AuditedAction, EventName
 from webhookctl.invocation import Invocation
 
 ShowPersonal = Annotated[
@@ -45,7 +45,7 @@ class Masks:
             audit.record(
                 call.target.table,
                 SystemRandomness(),
-                action="show-personal",
+                action=AuditedAction.SHOW_PERSONAL,
                 by=call.actor(None),
                 reason="",
                 request={"command": command, **{k: v for k, v in request.items() if v}},

@@ -115,14 +115,7 @@ def _result_object(result: ReverifiedDelivery) -> dict[str, Any]:
 def _row(result: ReverifiedDelivery) -> tuple[object, ...]:
     why = ": ".join(filter(None, (result.reason, result.detail)))
     delivery, event_id = result.rejected, result.event_id or "-"
-    return (
-        delivery.source,
-        delivery.id,
-        delivery.received_at,
-        result.verdict,
-        event_id,
-        why,
-    )
+    return (delivery.source, delivery.id, delivery.received_at, result.verdict, event_id, why)
 
 
 def _next_steps(

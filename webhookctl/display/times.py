@@ -6,6 +6,10 @@ from typing import Final
 
 import typer
 
+from webhook_inbox.ledger.audit import AUDIT_LIFE, DAY
+
+# Audit rows are kept longest.
+OLDEST: Final = AUDIT_LIFE + DAY
 _AGO: Final = re.compile(r"([1-9][0-9]{0,5})([smhd])", re.ASCII)
 _UNITS: Final = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _SHOWN: Final = {"d": 86_400, "h": 3_600, "min": 60, "s": 1}
@@ -14,20 +18,31 @@ _SHOWN: Final = {"d": 86_400, "h": 3_600, "min": 60, "s": 1}
 def moment(text: str, now: datetime) -> datetime:
     """Returns the time of `2h` (ago) or of an ISO 8601 time, UTC by default.
 
+    A time before the oldest row of the ledger, or later than tomorrow, is replaced by that bound,
+    since a search reads every hour of its window.
+
     Raises:
         BadParameter: it is neither.
     """
     ago = _AGO.fullmatch(text)
     try:
         if ago is not None:
-            return now - timedelta(seconds=int(ago[1]) * _UNITS[ago[2]])
-        parsed = datetime.fromisoformat(text)
+            parsed = now - timedelta(seconds=int(ago[1]) * _UNITS[ago[2]])
+        else:
+            parsed = datetime.fromisoformat(text)
     except (ValueError, OverflowError) as error:
         raise typer.BadParameter(
             f"{text!r} is not a time: use a duration such as 30m, 2h or 7d, or a time such as"
             " 2026-11-21T08:00:00Z"
         ) from error
-    return parsed.replace(tzinfo=UTC) if parsed.tzinfo is None else parsed.astimezone(UTC)
+    aware = parsed.replace(tzinfo=UTC) if parsed.tzinfo is None else parsed
+    return min(max(aware, now - OLDEST), now + DAY).astimezone(UTC)
+
+
+def require_window(since: str | None, until: str | None, now: datetime) -> None:
+    """Raises BadParameter for a window that ends before it begins."""
+    if since is not None and moment(since, now) > (moment(until, now) if until else now):
+        raise typer.BadParameter(f"--since {since} is not before --until {until or 'now'}")
 
 
 def iso(value: datetime | None) -> str | None:

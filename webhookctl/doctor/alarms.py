@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Any, Final
 
-from webhookctl.doctor.examination import Examination
+from webhookctl.doctor.examination import LOCAL, Examination
 from webhookctl.preflight.result import Level, Result
 
 ALARMS: Final = ("AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm")
@@ -16,6 +16,9 @@ BATCH: Final = 100
 
 def alarms(exam: Examination) -> Iterator[Result]:
     """Yields a failure for each alarm that fires; its description has the next step."""
+    if exam.target.local:
+        yield Result("alarms", Level.SKIPPED, LOCAL)
+        return
     names = [name for kind in ALARMS for name in exam.resources.get(kind, ())]
     batches = (names[at : at + BATCH] for at in range(0, len(names), BATCH))
     firing = list(chain.from_iterable(_firing(exam, batch) for batch in batches))
@@ -40,13 +43,16 @@ def _firing(exam: Examination, names: list[str]) -> list[Any]:
 
 def subscriptions(exam: Examination) -> Iterator[Result]:
     """Yields a failure for each topic with an address that has not confirmed its subscription."""
+    if exam.target.local:
+        yield Result("alarm addresses", Level.SKIPPED, LOCAL)
+        return
     topics = exam.resources.get(TOPIC, ())
     if not topics:
         yield Result(
             "alarm addresses",
-            Level.SKIPPED if exam.target.local else Level.WARNING,
+            Level.WARNING,
             "none: alarms notify no address",
-            remedy="" if exam.target.local else "add [alarms] to inbox.toml, and deploy",
+            remedy="add [alarms] to inbox.toml, and deploy",
         )
     for topic in topics:
         found = exam.reader.call("sns", "list_subscriptions_by_topic", TopicArn=topic)

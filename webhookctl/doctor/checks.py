@@ -8,7 +8,7 @@ from typing import Final
 from botocore.exceptions import BotoCoreError, ClientError
 
 from webhook_inbox.domain.errors import InboxError
-from webhookctl.doctor import alarms, functions, ledger, queues, secrets, stack
+from webhookctl.doctor import alarms, functions, ledger, logs, queues, secrets, stack
 from webhookctl.doctor.examination import Examination
 from webhookctl.errors import CommandError, explain
 from webhookctl.preflight.reader import Unread
@@ -27,6 +27,7 @@ CHECKS: Final[dict[str, Check]] = {
     "event sources": functions.mappings,
     "schedule": functions.schedule,
     "reconciler": functions.reconciler,
+    "logs": logs.errors,
     "queues": queues.work,
     "DLQs": queues.dead,
     "recovery": queues.recovery,

@@ -5,12 +5,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from threading import Lock
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from webhookctl.account import Clients
 from webhookctl.display.suggestions import Program
 from webhookctl.preflight.reader import Reader
 from webhookctl.target import Target
+
+# The figure of a check that the local runtime has nothing for.
+LOCAL: Final = "not on this machine"
 
 
 class SharedClients:

@@ -11,12 +11,13 @@ from webhook_inbox.reconciler.received import CURSORS, FIRST_LOOK
 from webhookctl.checkout import Checkout
 from webhookctl.display.times import span
 from webhookctl.doctor.examination import Examination
+from webhookctl.doctor.logs import follow
 from webhookctl.errors import CommandError
 from webhookctl.preflight.result import Level, Result
 
 MAPPING: Final = "AWS::Lambda::EventSourceMapping"
 RULE: Final = "AWS::Events::Rule"
-# It runs every minute; the alarm `ReconcilerStopped` fires after ten.
+# It runs every minute; the alarm `ReconcilerLate` fires after ten.
 LATE: Final = timedelta(minutes=3)
 STOPPED: Final = timedelta(minutes=10)
 
@@ -51,7 +52,8 @@ def reconciler(exam: Examination) -> Result:
     A pass reads each shard of the events up to `FIRST_LOOK` before its start.
     """
     row = exam.target.table.get(CURSORS) or {}
-    logs = f"`aws logs tail /aws/lambda/{exam.target.reconciler} --since 30m` has the errors"
+    group = exam.target.log_groups.get(exam.target.reconciler, "")
+    logs = f"`{follow(group)}` has the errors" if group else "its log has the errors"
     positions = [from_ms(at) + FIRST_LOOK for at in dict(row.get("first", {})).values()]
     if not positions:
         return Result("reconciler", Level.WARNING, "no pass yet", remedy=f"wait a minute; {logs}")

@@ -12,9 +12,8 @@ from webhookctl.preflight.reader import Unread
 from webhookctl.preflight.result import Result
 from webhookctl.queue_depth import Depth, depths
 
-# The alarms `Backlog` and the age of a dead letter after which SQS soon deletes it.
+# The alarm `Backlog`.
 BACKLOG: Final = timedelta(minutes=15)
-DEAD_LIMIT: Final = timedelta(days=10)
 # Lambda polls a queue all the time; a visible message is received within seconds.
 DEPLOY: Final = "deploy the stack again: the queue was changed by hand"
 
@@ -22,7 +21,8 @@ DEPLOY: Final = "deploy the stack again: the queue was changed by hand"
 def work(exam: Examination) -> Iterator[Result]:
     """Yields a result for each lane's queue."""
     timeouts = _timeouts(exam)
-    for lane, depth in depths(exam.target, exam.reader, exam.target.queue_urls, exam.now).items():
+    urls = exam.target.queue_urls
+    for lane, depth in depths(exam.target, exam.reader, urls, aged_at=exam.now).items():
         yield _lane(exam, lane, depth, timeouts.get(lane, timedelta(0)))
 
 
@@ -50,16 +50,16 @@ def _wrong_setting(depth: Depth, timeout: timedelta) -> str:
 
 
 def dead(exam: Examination) -> Iterator[Result]:
-    """Yields a result for each lane's DLQ."""
-    found = depths(exam.target, exam.reader, exam.target.dlq_urls, exam.now)
-    for lane, depth in found.items():
-        old = depth.oldest is not None and depth.oldest >= DEAD_LIMIT
+    """Yields a result for each lane's DLQ; the alarm `DlqAge` watches its age."""
+    for lane, depth in depths(exam.target, exam.reader, exam.target.dlq_urls).items():
         listed = exam.program.command("dlq list")
-        remedy = f"`{listed}` groups them by cause; replay them once it is fixed"
+        remedy = (
+            f"`{listed}` groups them by cause; replay them once it is fixed. SQS deletes a message"
+            " after 14 days"
+        )
         yield Result.judged(
             f"DLQ {lane}",
             str(depth),
-            failure=f"SQS deletes a message after 14 days; {remedy}" if old else "",
             warning=remedy if depth.visible else "",
         )
 
@@ -71,7 +71,7 @@ def recovery(exam: Examination) -> Result:
     function's deadline, plus a margin and the skew of two clocks.
     """
     urls = exam.target.queue_urls
-    found = depths(exam.target, exam.reader, urls, exam.now).values()
+    found = depths(exam.target, exam.reader, urls).values()
     leases = [timeout + LEASE_MARGIN + CLOCK_SKEW for timeout in _timeouts(exam).values()]
     longest = max((*(depth.visibility for depth in found), *leases), default=None)
     if longest is None:

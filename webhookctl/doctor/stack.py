@@ -1,11 +1,11 @@
 """The stack, its drift, and this machine's clock."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 from webhookctl.display.times import relative, span
-from webhookctl.doctor.examination import Examination
+from webhookctl.doctor.examination import LOCAL, Examination
 from webhookctl.preflight.reader import Unread
 from webhookctl.preflight.result import Level, Result
 
@@ -13,7 +13,6 @@ from webhookctl.preflight.result import Level, Result
 # https://docs.aws.amazon.com/IAM/latest/UserGuide/signature-v4-troubleshooting.html
 LARGEST: Final = timedelta(minutes=5)
 NOTICED: Final = timedelta(seconds=30)
-LOCAL: Final = "not on this machine"
 
 
 def described(exam: Examination) -> Any:
@@ -48,7 +47,8 @@ def drift(exam: Examination) -> Result:
     if status in {"NOT_CHECKED", "UNKNOWN"}:
         start = exam.program.command("doctor", "--drift")
         return Result("drift", Level.UNKNOWN, "never detected", remedy=f"start it with `{start}`")
-    told = f"{status}, detected {_ago(found.get('LastCheckTimestamp'), exam.now)}"
+    at = found.get("LastCheckTimestamp")
+    told = f"{status}, detected {relative(at, exam.now) if at else 'at an unknown time'}"
     differences = (
         f"`aws cloudformation describe-stack-resource-drifts --stack-name {name}` names the"
         " resources; deploy again, or change the template"
@@ -64,10 +64,6 @@ def start_drift(exam: Examination) -> Result:
     again = exam.program.command("doctor")
     told = f"wait some minutes, then run `{again}`"
     return Result("drift", Level.UNKNOWN, "detection started", remedy=told)
-
-
-def _ago(at: datetime | None, now: datetime) -> str:
-    return "at an unknown time" if at is None else relative(at, now)
 
 
 def clock(exam: Examination) -> Result:

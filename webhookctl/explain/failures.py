@@ -7,7 +7,7 @@ from datetime import datetime
 from heapq import nlargest
 from typing import Final, NamedTuple
 
-from webhook_inbox.domain.error_text import normalised
+from webhook_inbox.domain.error_text import normalised, plain
 from webhook_inbox.domain.model import Run, Status
 from webhookctl.display.output import cut
 from webhookctl.explain.reason import line_of
@@ -42,6 +42,7 @@ class Failures:
         last: when the last of them failed last.
         example: the source and the event id of the newest.
         error: the error of the first that was added, as it is stored.
+        uniform: whether all have this error.
         dead: how many of them are dead letters; the others are retried.
         named: source and id of the first dead ones.
     """
@@ -53,6 +54,7 @@ class Failures:
     last: datetime | None = None
     example: tuple[str, str] = ("", "")
     error: str = ""
+    uniform: bool = True
     named: list[tuple[str, str]] = field(default_factory=list)
 
     def add(self, run: Run) -> None:
@@ -60,6 +62,7 @@ class Failures:
         at, name = run.last_at, (run.source, run.event_id)
         self.count += 1
         self.error = self.error or run.last_error
+        self.uniform = self.uniform and run.last_error == self.error
         if run.status is Status.DEAD_LETTER:
             self.dead += 1
             if len(self.named) < NAMED:
@@ -68,6 +71,11 @@ class Failures:
             self.first = at
         if self.last is None or (at is not None and at >= self.last):
             self.last, self.example = at, name
+
+    @property
+    def text(self) -> str:
+        """The error that all of them have, or else the message with its variable parts replaced."""
+        return cut(plain(self.error), MESSAGE_LIMIT) if self.uniform else self.group.message
 
 
 @dataclass(slots=True)

@@ -175,8 +175,11 @@ def _held(run: Run, effects: Sequence[Effect], program: Program) -> Steps:
     if subject is not None and subject.unrecorded:
         return (words, "To record its result:", happened, "To deny:", deny)
     if subject is not None and subject.standing is Standing.IN_DOUBT:
-        again = f"To do {subject.name} again with the same key:"
-        return (words, again, approve, "If it happened:", happened, "To deny:", deny)
+        name = subject.name
+        ask = f"Ask the destination, once its slow calls have ended, whether {name} happened."
+        again = "If not, do it again with the same key (twice where the destination ignores keys):"
+        told = "If it happened, record its result, as in a run that is done:"
+        return (words, ask, told, happened, again, approve, "To deny:", deny)
     decisions: Steps = ("To approve:", approve, "To deny:", deny)
     if hold.identical_to not in {"", run.event_id}:
         first = program.command("inbox inspect", "--source", run.source, argument=hold.identical_to)
@@ -334,10 +337,7 @@ def _dead(run: Run, program: Program) -> Steps:
 
 def _stops(run: Run, program: Program) -> Steps:
     skip = program.command("skip", *_named(run), "--reason", "TEXT", argument=run.event_id)
-    return (
-        f"Until then later events of {run.ordering_key} wait; to continue without it:",
-        skip,
-    )
+    return (f"Until then later events of {run.ordering_key} wait; to continue without it:", skip)
 
 
 def replay_command(of: Run | StoredEvent, handlers: Iterable[str], program: Program) -> Command:

@@ -5,11 +5,9 @@ from math import ceil
 from threading import Lock
 from typing import Any, Final, NoReturn
 
-from webhook_inbox.domain.conditions import Condition
-from webhook_inbox.domain.ports import Change, Item, Key, Page, Table
+from webhook_inbox.domain.ports import Item, Key, Page, Table
+from webhook_inbox.replay.cost import READ_PRICE
 
-# On demand in us-east-1: dollars for a read unit. https://aws.amazon.com/dynamodb/pricing/on-demand
-READ_UNIT: Final = 0.125 / 1_000_000
 # The bytes of one read unit; an eventually consistent read takes half a unit.
 UNIT: Final = 4096
 
@@ -28,7 +26,7 @@ class MeteredTable(Table):
     @property
     def dollars(self) -> float:
         """The estimated price of the reads so far."""
-        return self.units * READ_UNIT
+        return self.units * READ_PRICE / 1_000_000
 
     def get(self, key: Key, *, consistent: bool = True) -> Item | None:
         """See the port."""
@@ -43,67 +41,28 @@ class MeteredTable(Table):
             self._count([item], consistent=False)
         return items
 
-    def query(
-        self,
-        pk: str,
-        *,
-        sk_prefix: str = "",
-        consistent: bool = True,
-        newest_first: bool = False,
-        limit: int | None = None,
-    ) -> Iterator[Item]:
+    def query(self, pk: str, *, consistent: bool = True, **options: Any) -> Iterator[Item]:
         """See the port."""
-        items = list(
-            self._table.query(
-                pk,
-                sk_prefix=sk_prefix,
-                consistent=consistent,
-                newest_first=newest_first,
-                limit=limit,
-            )
-        )
+        items = list(self._table.query(pk, consistent=consistent, **options))
         self._count(items, consistent=consistent)
         return iter(items)
 
-    def query_index(
-        self,
-        index: str,
-        value: str,
-        *,
-        low: int,
-        high: int,
-        newest_first: bool = False,
-        limit: int | None = None,
-        start: Mapping[str, Any] | None = None,
-    ) -> Page:
+    def query_index(self, index: str, value: str, **options: Any) -> Page:
         """See the port."""
-        page = self._table.query_index(
-            index, value, low=low, high=high, newest_first=newest_first, limit=limit, start=start
-        )
+        page = self._table.query_index(index, value, **options)
         self._count(page.items, consistent=False)
         return page
 
-    def put(self, item: Item, *, when: Condition | None = None) -> NoReturn:  # noqa: ARG002 - part of the port
+    def put(self, *_: Any, **__: Any) -> NoReturn:
         """Refuses."""
         raise PermissionError("this table only reads")
 
-    def update(self, key: Key, change: Change, *, when: Condition | None = None) -> NoReturn:  # noqa: ARG002 - part of the port
-        """Refuses."""
-        raise PermissionError("this table only reads")
-
-    def delete(self, key: Key) -> NoReturn:  # noqa: ARG002 - part of the port
-        """Refuses."""
-        raise PermissionError("this table only reads")
+    update = delete = put
 
     def _count(self, items: Iterable[Item], *, consistent: bool) -> None:
         units = max(ceil(sum(map(_size, items)) / UNIT), 1) * (1.0 if consistent else 0.5)
         with self._lock:
             self.units += units
-
-
-def priced(dollars: float) -> str:
-    """Returns `less than 0.01 dollars`, or the amount with two digits."""
-    return "less than 0.01 dollars" if dollars < 0.01 else f"about {dollars:.2f} dollars"
 
 
 def _size(value: object) -> int:

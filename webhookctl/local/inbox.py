@@ -44,10 +44,7 @@ class LocalInbox:
             scratch = tempfile.TemporaryDirectory(prefix="webhook-inbox-")
             state = Path(self._closing.enter_context(scratch))
         settings = Settings(
-            port=0,
-            sink_port=free_port(),
-            secrets=secrets or {},
-            sink_log=state / "sink.log",
+            port=0, sink_port=free_port(), secrets=secrets or {}, sink_log=state / "sink.log"
         )
         self.functions = state / "functions"
         self.sink_url = f"http://{LOOPBACK}:{settings.sink_port}"
@@ -164,9 +161,7 @@ class LocalInbox:
             found = self.client("lambda").get_function_configuration(FunctionName=function.name)
             variables = {**found["Environment"]["Variables"], "VISIBILITY_TIMEOUT": str(visibility)}
             self.client("lambda").update_function_configuration(
-                FunctionName=function.name,
-                Timeout=timeout,
-                Environment={"Variables": variables},
+                FunctionName=function.name, Timeout=timeout, Environment={"Variables": variables}
             )
         for url in json.loads(self.outputs["QueueUrls"]).values():
             self.client("sqs").set_queue_attributes(

@@ -83,10 +83,7 @@ def collisions(plan: Plan, holders: list[Holder]) -> Result:
 
 def _fixed(plan: Plan) -> list[str]:
     template = plan.template
-    return [
-        *template.names(QUEUE, "QueueName"),
-        *template.names(LOG_GROUP, "LogGroupName"),
-    ]
+    return [*template.names(QUEUE, "QueueName"), *template.names(LOG_GROUP, "LogGroupName")]
 
 
 def _told(holder: Holder) -> str:

@@ -29,14 +29,7 @@ from webhook_inbox.configuration.handler_modules import (
 )
 from webhook_inbox.configuration.inbox_toml import Configuration
 from webhook_inbox.domain.errors import ConfigurationError
-from webhook_inbox.domain.manifest import (
-    MODULE,
-    SPLIT,
-    SPLITTER,
-    HandlerSpec,
-    Manifest,
-    SourceSpec,
-)
+from webhook_inbox.domain.manifest import MODULE, SPLIT, SPLITTER, HandlerSpec, Manifest, SourceSpec
 from webhook_inbox.domain.similar_names import did_you_mean
 
 IMPORT_TIMEOUT: Final = 30.0

@@ -195,8 +195,7 @@ class Destination(ConfigTable):
         description="{ failures = …, recovery = …, drain = … }, or false: failures never open it",
     )
     sign: Name | None = Field(
-        default=None,
-        description="the name of the secret that signs calls, as Standard Webhooks",
+        default=None, description="the name of the secret that signs calls, as Standard Webhooks"
     )
     responses: dict[
         Annotated[str, AfterValidator(_status)], Literal["ok", "transient", "permanent"]

@@ -107,11 +107,7 @@ class CircuitBreaker:
         return True
 
     def report(self, spec: DestinationSpec, answer: CallOutcome) -> None:
-        """Records the outcome of a call.
-
-        Raises:
-            Unavailable: the table failed.
-        """
+        """Records the outcome of a call; raises Unavailable if the table failed."""
         if answer.kind is Health.LIMITED:
             self._pause(spec, answer.retry_after)
         if spec.breaker is None:

@@ -16,7 +16,7 @@ from webhook_inbox.domain.errors import ConditionFailed
 from webhook_inbox.domain.ports import Change, Item, Randomness, Table
 from webhook_inbox.domain.timestamps import to_ms, to_seconds
 from webhook_inbox.ledger import audit
-from webhook_inbox.ledger.audit import Actor
+from webhook_inbox.ledger.audit import Actor, AuditedAction
 from webhook_inbox.ledger.schema import transition
 
 # The row of a circuit that a person opened must not expire before the person closes it.
@@ -40,7 +40,7 @@ def open_circuit(table: Table, randomness: Randomness, request: CircuitRequest) 
     Raises:
         Unavailable: the table failed; it may be open.
     """
-    recorded = _audit(table, randomness, "open circuit", request)
+    recorded = _audit(table, randomness, AuditedAction.OPEN_CIRCUIT, request)
     change = Change(
         set={
             "open_until": HELD_UNTIL,
@@ -67,7 +67,7 @@ def close_circuit(table: Table, randomness: Randomness, request: CircuitRequest)
     Raises:
         Unavailable: the table failed; it may be closed.
     """
-    recorded = _audit(table, randomness, "close circuit", request)
+    recorded = _audit(table, randomness, AuditedAction.CLOSE_CIRCUIT, request)
     change = Change(
         set={"failures": 0, **expiry(request.now)},
         remove=("open_until", "probe", "probe_until", *_HELD),
@@ -82,7 +82,7 @@ def close_circuit(table: Table, randomness: Randomness, request: CircuitRequest)
 
 
 def _audit(
-    table: Table, randomness: Randomness, action: str, request: CircuitRequest
+    table: Table, randomness: Randomness, action: AuditedAction, request: CircuitRequest
 ) -> audit.AuditRecord:
     return audit.record(
         table,

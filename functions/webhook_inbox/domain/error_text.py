@@ -79,8 +79,12 @@ def normalised(text: str) -> str:
         exhausted: KeyError: 'sku-12'      →  KeyError: <text>
         POST /orders/981 answered 503      →  POST /orders/<number> answered 503
     """
-    plain = _ENDING.sub("", text[:READ_LIMIT])
-    return _SPACE.sub(" ", _VARIABLE.sub(_kind, plain)).strip()
+    return plain(_VARIABLE.sub(_kind, _ENDING.sub("", text[:READ_LIMIT])))
+
+
+def plain(text: str) -> str:
+    """Returns the text of an error in one line, without how its run ended."""
+    return _SPACE.sub(" ", _ENDING.sub("", text[:READ_LIMIT])).strip()
 
 
 def _kind(found: re.Match[str]) -> str:

@@ -80,7 +80,7 @@ VERIFIED_WITH_PREVIOUS: Final = Metric(
 )
 ACKNOWLEDGEMENT_TIME: Final = Metric(
     "AcknowledgementTime",
-    "the time from a delivery's event to its answer; one value for each delivery",
+    "ingest's time for a delivery, without a cold start; one value for each delivery",
     unit=Unit.MILLISECONDS,
     used=_BOTH,
 )
@@ -129,6 +129,13 @@ RUNS_EXPIRED: Final = Metric("RunsExpired", "runs that waited past their event's
 RUNS_NEAR_EXPIRY: Final = Metric(
     "RunsNearExpiry", "waiting runs whose event ends within 7 days, once a day each", used=_ALARM
 )
+# CloudWatch's own age leaves out messages that were received three times, as each sweep does.
+OLDEST_DEAD_LETTER: Final = Metric(
+    "OldestDeadLetter",
+    "the time since the oldest message of the DLQs was sent, in a pass that finds one, every hour",
+    unit=Unit.SECONDS,
+    used=_BOTH,
+)
 OLDEST_DUE: Final = Metric(
     "OldestDue", "how late the most overdue run is", unit=Unit.SECONDS, used=_BOTH
 )
@@ -149,22 +156,38 @@ REPLAY_INTERRUPTED: Final = Metric(
 )
 
 # Metric filters on the API's access log.
-THROTTLED: Final = Metric("Throttled", "requests that API Gateway answered with 429", used=_BOTH)
-THROTTLED_BY_ROUTE: Final = Metric("ThrottledByRoute", "the same, by route", (("route",),))
+THROTTLED: Final = Metric(
+    "Throttled",
+    "requests for sources and completions that API Gateway answered with 429",
+    used=_BOTH,
+)
+THROTTLED_BY_ROUTE: Final = Metric(
+    "ThrottledByRoute", "requests that API Gateway answered with 429, by route", (("route",),)
+)
 
 CATALOGUE: Final[Mapping[str, Metric]] = {
     value.name: value for value in tuple(globals().values()) if isinstance(value, Metric)
 }
 
+
+def namespace(stack: str) -> str:
+    """Returns the namespace of the metrics of a stack."""
+    return f"WebhookInbox/{stack}"
+
+
 # Metrics that AWS writes at no cost, by namespace.
 OF_AWS: Final[Mapping[str, tuple[str, ...]]] = {
     "AWS/ApiGateway": ("Count", "4xx", "5xx", "Latency"),
-    "AWS/Lambda": ("Errors", "Throttles", "Duration", "Invocations", "ConcurrentExecutions"),
+    "AWS/Lambda": ("Errors", "Throttles", "Duration", "Invocations"),
     "AWS/SQS": (
         "ApproximateAgeOfOldestMessage",
         "ApproximateNumberOfMessagesVisible",
         "NumberOfMessagesSent",
     ),
-    "AWS/DynamoDB": ("ConsumedReadCapacityUnits", "ConsumedWriteCapacityUnits"),
+    "AWS/DynamoDB": (
+        "ConsumedReadCapacityUnits",
+        "ConsumedWriteCapacityUnits",
+        "WriteThrottleEvents",
+    ),
     "AWS/Logs": ("IncomingBytes",),
 }

@@ -213,7 +213,7 @@ class Run:
 
     @property
     def forced(self) -> bool:
-        """Whether an operator forced the replay of the finished run."""
+        """True if an operator forced the replay of the finished run."""
         return bool(self.replays and self.replays[-1].get("forced"))
 
     @property

@@ -36,12 +36,8 @@ class Trace:
     def of(cls, headers: Mapping[str, str], *, source: str, event_id: str) -> "Trace":
         """Returns the trace of an event: that of its `traceparent`, or one derived from its id.
 
-        A derived trace is the same in every delivery, attempt and replay of the event.
-
-        Args:
-            headers: of a verified delivery, by lower-case name.
-            source: the event's source.
-            event_id: the event's id.
+        A derived trace is the same in every delivery, attempt and replay of the event. `headers`
+        are those of a verified delivery, by lower-case name.
         """
         given = headers.get(HEADER, "").strip(" \t")
         return _parsed(given) or cls(*_digits(source, event_id))

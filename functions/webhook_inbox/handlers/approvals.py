@@ -24,7 +24,7 @@ from webhook_inbox.domain.timestamps import EPOCH, from_ms, to_ms
 from webhook_inbox.handlers.effects import manual_commit
 from webhook_inbox.handlers.effects.journal import encode
 from webhook_inbox.ledger import audit
-from webhook_inbox.ledger.audit import Actor, AuditRecord, EventName
+from webhook_inbox.ledger.audit import Actor, AuditedAction, AuditRecord, EventName
 from webhook_inbox.ledger.deadlines import event_end, overdue_at
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import WAKE, due_entry, key_of_run, run_from, transition
@@ -178,7 +178,7 @@ class Approvals:
         """
         if self._expired(hold):
             return Decision(ApprovalOutcome.EXPIRED, hold.run)
-        recorded = self._audit("approve", hold, by, reason)
+        recorded = self._audit(AuditedAction.APPROVE, hold, by, reason)
         return _concluded(recorded, self._let_go(hold, by, reason))
 
     def happened(self, hold: ApprovalRequest, result: Any, *, by: Actor, reason: str) -> Decision:
@@ -195,7 +195,7 @@ class Approvals:
         if self._expired(hold):
             return Decision(ApprovalOutcome.EXPIRED, hold.run)
         found = manual_commit.find(self._table, hold.run, hold.effect)
-        recorded = self._audit("happened", hold, by, reason)
+        recorded = self._audit(AuditedAction.HAPPENED, hold, by, reason)
         word = {"by": cut(str(by)), "reason": cut(reason)}
         mark, now = self._randomness.token(), self._clock.now()
         committed = manual_commit.commit(self._table, found, stored, word=word, mark=mark, now=now)
@@ -208,7 +208,7 @@ class Approvals:
         Raises:
             Unavailable: as for `approve`.
         """
-        recorded = self._audit("deny", hold, by, reason)
+        recorded = self._audit(AuditedAction.DENY, hold, by, reason)
         now = self._clock.now()
         change = Change(
             set={
@@ -296,7 +296,9 @@ class Approvals:
         end = hold.run.expires_at
         return end is not None and event_end(end) <= self._clock.now()
 
-    def _audit(self, action: str, hold: ApprovalRequest, by: Actor, reason: str) -> AuditRecord:
+    def _audit(
+        self, action: AuditedAction, hold: ApprovalRequest, by: Actor, reason: str
+    ) -> AuditRecord:
         run = hold.run
         about = {"subject": hold.subject, "fingerprint": hold.fingerprint}
         return audit.record(

@@ -16,12 +16,7 @@ CATCHING_UP: Final = timedelta(seconds=10)
 
 
 def current(
-    event: Event,
-    fetch: Callable[[str], Any],
-    *,
-    key: str,
-    version: str = "",
-    fetched: str = "",
+    event: Event, fetch: Callable[[str], Any], *, key: str, version: str = "", fetched: str = ""
 ) -> Any:
     """Fetches the current state of the object that an event is about.
 

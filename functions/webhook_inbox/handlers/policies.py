@@ -63,11 +63,7 @@ def enforce(verdict: Any, approvals: Mapping[str, Mapping[str, Any]]) -> None:
 def require_approval(
     subject: str, reason: str, *, shows: str, approvals: Mapping[str, Mapping[str, Any]]
 ) -> None:
-    """Holds a run unless this reason and text are approved.
-
-    Raises:
-        Held: they are not.
-    """
+    """Holds a run unless this reason and text are approved; raises Held if they are not."""
     seen = _seen(reason, shows)
     if not _approved(subject, seen, approvals):
         raise ApprovalRequired(reason, subject=subject, shows=shows, fingerprint=seen)

@@ -15,10 +15,7 @@ NAME: Final = re.compile(r"[a-z0-9_.-]{1,64}")
 
 # `steady` spans 9.8 h over eight attempts, longer than most outages; `fast` is for tests and for
 # downstreams that recover in seconds.
-BACKOFFS: Final = {
-    "steady": Backoff(),
-    "fast": Backoff(base=0.2, factor=2.0, cap=2.0),
-}
+BACKOFFS: Final = {"steady": Backoff(), "fast": Backoff(base=0.2, factor=2.0, cap=2.0)}
 
 Function = Callable[..., Any]
 

@@ -37,11 +37,7 @@ class Versions:
             raise ConfigurationError(f"absent={self.absent!r} is none of the versions")
 
     def version_of(self, body: Any) -> str:
-        """Returns the version of a payload.
-
-        Raises:
-            Permanent: the handler does not support it.
-        """
+        """Returns the version of a payload; raises Permanent if the handler does not support it."""
         told = at(body, self.path)
         plain = isinstance(told, str | int) and not isinstance(told, bool)
         version = str(told) if plain else self.absent if told is None else ""

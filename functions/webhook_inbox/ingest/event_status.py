@@ -17,13 +17,7 @@ from webhook_inbox.domain.model import SETTLED, Status, event_status
 from webhook_inbox.domain.ports import Table
 from webhook_inbox.domain.secrets import TOKEN_KEY, SecretCache
 from webhook_inbox.domain.timestamps import from_ms, to_seconds
-from webhook_inbox.ledger.schema import (
-    EVENT_LIFE,
-    RUN_PREFIX,
-    event_key,
-    event_pk,
-    live,
-)
+from webhook_inbox.ledger.schema import EVENT_LIFE, RUN_PREFIX, event_key, event_pk, live
 
 _SPELLING: Final = re.compile(r"([A-Za-z0-9_-]{1,1000})\.([A-Za-z0-9_-]{43})", re.ASCII)
 # The key also hashes the tokens of rejected deliveries, whose text begins with a source's name.

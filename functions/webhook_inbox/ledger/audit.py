@@ -7,7 +7,8 @@
     audit#{day}     {time}#{token}          the action
     event's         action#{time}#{token}   the same, of an action on one event: its history
 
-An action on many runs has no row in their events' partitions; a replay names itself in each run.
+A release of rejected deliveries has one row in the audit and one in each event's history. A replay
+has no row in the histories; it names itself in each run.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +22,7 @@ from webhook_inbox.domain.conditions import Present
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.ports import Change, Item, Key, Randomness, Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms, to_seconds
-from webhook_inbox.ledger.schema import ACTION_PREFIX, EVENT_LIFE, event_pk, live
+from webhook_inbox.ledger.schema import ACTION_PREFIX, EVENT_LIFE, dedupe_key, event_pk, live
 
 EVENTS_NAMED: Final = 100
 # An audit row outlives the rows that the action was about.
@@ -35,6 +36,30 @@ class Proof(StrEnum):
     STS = "sts"  # webhookctl asked AWS STS for the caller's ARN
     LOCAL = "local"  # the user of the machine, for an inbox on it
     CLAIMED = "claimed"  # the payload of an invocation names it; nothing verifies it
+
+
+class AuditedAction(StrEnum):
+    """The actions of operators that the audit records."""
+
+    REPLAY = "replay"
+    SKIP = "skip"
+    RELEASE = "release"
+    APPROVE = "approve"
+    DENY = "deny"
+    HAPPENED = "happened"  # an effect in doubt, whose result a person records
+    COMPLETE = "complete"
+    PAUSE = "pause"
+    RESUME = "resume"
+    OPEN_CIRCUIT = "open circuit"
+    CLOSE_CIRCUIT = "close circuit"
+    SET_SECRET = "set secret"  # noqa: S105 - an action
+    ROTATE_SECRET = "rotate secret"  # noqa: S105 - an action
+    REVOKE_SECRET = "revoke secret"  # noqa: S105 - an action
+    ENROL_SECRET = "enrol secret"  # noqa: S105 - an action
+    REDELIVER = "redeliver"
+    ERASE = "erase"
+    SHOW_PERSONAL = "show-personal"
+    TEST_ALARMS = "test alarms"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +110,10 @@ class EventName(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """One action as it is stored; `counts` is None for one that was begun and not finished."""
+    """One action as it is stored.
+
+    `counts` is None for one that was begun and not finished; `stopped` is why it ended early.
+    """
 
     key: Key
     at: datetime
@@ -96,6 +124,7 @@ class AuditEntry:
     event_ids: Sequence[str] = ()
     forced: bool = False
     counts: Mapping[str, int] | None = None
+    stopped: str = ""
 
     @classmethod
     def of(cls, row: Item) -> "AuditEntry":
@@ -110,6 +139,7 @@ class AuditEntry:
             event_ids=row["event_ids"],
             forced=row.get("forced", False),
             counts=row.get("counts"),
+            stopped=row.get("stopped", ""),
         )
 
 
@@ -125,9 +155,13 @@ class AuditRecord:
         """The name of the row for `begun`: `{day}/{time}#{token}`."""
         return "/".join(self.keys[0]).removeprefix("audit#")
 
-    def conclude(self, counts: Mapping[str, int]) -> None:
-        """Adds the counts by outcome; a failure leaves the action shown as not finished."""
-        change = Change(set={"counts": {str(name): count for name, count in counts.items()}})
+    def conclude(self, counts: Mapping[str, int], *, stopped: str = "") -> None:
+        """Adds the counts by outcome, and why the action ended early.
+
+        A failure leaves the action shown as not finished.
+        """
+        told = {"counts": {str(name): count for name, count in counts.items()}}
+        change = Change(set={**told, **({"stopped": stopped} if stopped else {})})
         for key in self.keys:
             with suppress(Unavailable, ConditionFailed):
                 self.table.update(key, change, when=Present("pk"))
@@ -137,13 +171,14 @@ def record(  # noqa: PLR0913 - one parameter per attribute
     table: Table,
     randomness: Randomness,
     *,
-    action: str,
+    action: AuditedAction,
     by: Actor,
     reason: str,
     request: Mapping[str, str],
     event: EventName | None = None,
     event_ids: Sequence[str] = (),
     forced: bool = False,
+    part: bool = False,
     now: datetime,
 ) -> AuditRecord:
     """Writes the row of an action, and one in its event's history if it is about one event.
@@ -151,46 +186,46 @@ def record(  # noqa: PLR0913 - one parameter per attribute
     Args:
         table: the ledger's table.
         randomness: distinguishes actions of one millisecond.
-        action: the action, like "skip".
+        action: the action.
         by: who performs it.
         reason: why.
         request: the filter, or the names that the action is about; never a secret's value.
         event: the one event that the action is about.
         event_ids: the events that it is about, if there are several; 100 are named.
         forced: whether it repeats finished work.
+        part: whether it is a part of an action that has a row: only the history gets one.
         now: the present time.
 
     Raises:
         Unavailable: the table failed; the caller must not perform the action.
     """
     place = f"{to_ms(now):013d}#{randomness.token()}"
-    keys = [Key(f"audit#{now:%Y-%m-%d}", place)]
+    lives = {} if part else {Key(f"audit#{now:%Y-%m-%d}", place): AUDIT_LIFE}
     if event is not None:
-        keys.append(Key(event_pk(*event), ACTION_PREFIX + place))
+        lives[Key(event_pk(*event), ACTION_PREFIX + place)] = EVENT_LIFE
         event_ids = (event.event_id,)
-    lives = (AUDIT_LIFE, EVENT_LIFE)
-    for key, life in zip(keys, lives, strict=False):
+    for key, life in lives.items():
         table.put(
             {
                 "pk": key.pk,
                 "sk": key.sk,
-                "action": action,
+                "action": str(action),
                 **by.attributes(),
                 "reason": reason,
                 "request": dict(request),
-                "event_ids": list(event_ids[:EVENTS_NAMED]),
+                "event_ids": _named(event_ids),
                 **({"forced": True} if forced else {}),
                 "expires_at": to_seconds(now + life),
             }
         )
-    return AuditRecord(table, tuple(keys))
+    return AuditRecord(table, tuple(lives))
 
 
 def begun(
     table: Table,
     place: str,
     *,
-    action: str,
+    action: AuditedAction,
     name: str,
     request: Mapping[str, str],
     event_ids: Sequence[str],
@@ -209,9 +244,13 @@ def begun(
         return None
     entry = AuditEntry.of(row)
     same = (entry.action, entry.actor.name) == (action, name)
-    same = same and list(event_ids[:EVENTS_NAMED]) in ([], list(entry.event_ids))
+    same = same and _named(event_ids) in ([], list(entry.event_ids))
     same = same and request.items() <= entry.request.items()
     return entry.actor if same and entry.counts is None else None
+
+
+def _named(event_ids: Sequence[str]) -> list[str]:
+    return [dedupe_key(event_id) for event_id in event_ids[:EVENTS_NAMED]]
 
 
 def find(table: Table, *, since: datetime, until: datetime, now: datetime) -> Iterator[AuditEntry]:

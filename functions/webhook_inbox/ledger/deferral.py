@@ -84,11 +84,7 @@ def defer(
 
 
 def _change(
-    event: StoredEvent,
-    spec: HandlerSpec,
-    message: Message,
-    deferral: Deferral,
-    now: datetime,
+    event: StoredEvent, spec: HandlerSpec, message: Message, deferral: Deferral, now: datetime
 ) -> Change:
     parked = deferral.wait is WaitStrategy.PARKED
     look, kind = (deferral.due, WAKE) if parked else (overdue_at(deferral.due), WATCH)

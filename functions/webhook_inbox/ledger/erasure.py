@@ -5,7 +5,8 @@
 A row that is marked has no payload for any reader, also while its blob still exists; the row names
 the blob until it is deleted, so a repeated call finishes what a crash interrupted. The fingerprint
 stays: a later delivery is a duplicate or a conflict, as before. A run that a worker takes after the
-mark ends as skipped; an attempt that has begun has read its payload, and goes on to its end.
+mark ends as skipped. An attempt that has read its payload goes on to its end: the erasure names its
+run as unfinished, or has read the runs before its lease; its worker then stores no error text.
 """
 
 from collections.abc import Iterable
@@ -16,10 +17,11 @@ from typing import Final
 from webhook_inbox.domain.conditions import Equals
 from webhook_inbox.domain.errors import ConditionFailed
 from webhook_inbox.domain.model import Run, Status
+from webhook_inbox.domain.personal import ERASED
 from webhook_inbox.domain.ports import Blobs, Change, Item, Key, Randomness, Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms
 from webhook_inbox.ledger import audit
-from webhook_inbox.ledger.audit import Actor, EventName
+from webhook_inbox.ledger.audit import Actor, AuditedAction, EventName
 from webhook_inbox.ledger.queries import Received
 from webhook_inbox.ledger.schema import (
     RUN_PREFIX,
@@ -33,7 +35,6 @@ from webhook_inbox.ledger.schema import (
 )
 from webhook_inbox.ledger.settle import as_seen
 
-ERASED: Final = "(erased)"
 # A worker is about to write the texts of the first; the second shows its text to an approver.
 IN_PROGRESS: Final = frozenset({Status.PROCESSING, Status.HELD})
 
@@ -80,7 +81,7 @@ def erase(
     recorded = audit.record(
         table,
         randomness,
-        action="erase",
+        action=AuditedAction.ERASE,
         by=request.by,
         reason=request.reason,
         request={"source": source},

@@ -23,7 +23,7 @@ from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.ports import Change, Clock, Item, Key, Randomness, Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms, to_seconds
 from webhook_inbox.ledger import audit
-from webhook_inbox.ledger.audit import Actor, AuditRecord
+from webhook_inbox.ledger.audit import Actor, AuditedAction, AuditRecord
 from webhook_inbox.ledger.schema import transition
 
 CONTROL_PK: Final = "control"
@@ -179,7 +179,7 @@ def pause(table: Table, randomness: Randomness, request: PauseRequest) -> Pause 
     Raises:
         Unavailable: the table failed; it may be paused.
     """
-    recorded = _audit(table, randomness, "pause", request)
+    recorded = _audit(table, randomness, AuditedAction.PAUSE, request)
     now = to_ms(request.now)
     change = Change(
         set={
@@ -207,7 +207,7 @@ def resume(table: Table, randomness: Randomness, request: PauseRequest) -> bool:
     Raises:
         Unavailable: the table failed; it may be resumed.
     """
-    recorded = _audit(table, randomness, "resume", request)
+    recorded = _audit(table, randomness, AuditedAction.RESUME, request)
     ends = {"expires_at": to_seconds(request.now + TENANT_LIFE)}
     change = Change(
         set={
@@ -227,7 +227,9 @@ def resume(table: Table, randomness: Randomness, request: PauseRequest) -> bool:
     return True
 
 
-def _audit(table: Table, randomness: Randomness, action: str, request: PauseRequest) -> AuditRecord:
+def _audit(
+    table: Table, randomness: Randomness, action: AuditedAction, request: PauseRequest
+) -> AuditRecord:
     return audit.record(
         table,
         randomness,

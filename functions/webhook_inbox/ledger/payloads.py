@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import Final
 
 from webhook_inbox.domain.errors import Permanent, Skipped
-from webhook_inbox.domain.ports import Blobs, Item
+from webhook_inbox.domain.ports import Blobs, Item, Key, Table
 from webhook_inbox.domain.timestamps import from_ms
 
 # Above this size an S3 put is cheaper than the write units, and a duplicate costs none.
@@ -30,12 +30,15 @@ class Packed:
     blob: bytes = b""
 
 
-def pack(body: bytes, *, source: str, event_id: str = "", prefix: str = PREFIX) -> Packed:
+def pack(
+    body: bytes, *, source: str, event_id: str = "", prefix: str = PREFIX, digest: str = ""
+) -> Packed:
     """Returns how to store a body.
 
     A key in S3 ends in the body's SHA-256, so that another object cannot replace it. An event's own
     body has its id's hash in it, so that an erasure deletes no equal body of another event. The
-    bucket's lifecycle rules depend on the prefix.
+    bucket's lifecycle rules depend on the prefix. A caller that has the body's SHA-256 passes it as
+    `digest`, in hex.
     """
     costly = prefix == REJECTED_PREFIX and len(body) > COMPRESSED_LIMIT
     data, encoding = (body, "raw") if costly else _compress(body)
@@ -43,7 +46,7 @@ def pack(body: bytes, *, source: str, event_id: str = "", prefix: str = PREFIX) 
     if len(data) <= INLINE_LIMIT:
         return Packed({**attributes, "body": data})
     owner = f"{sha256(event_id.encode()).hexdigest()[:32]}/" if event_id else ""
-    key = f"{prefix}{source}/{owner}{sha256(body).hexdigest()}"
+    key = f"{prefix}{source}/{owner}{digest or sha256(body).hexdigest()}"
     return Packed({**attributes, "body_ref": key}, blob_key=key, blob=data)
 
 
@@ -67,6 +70,21 @@ def unpack(item: Item, blobs: Blobs) -> bytes:
     if not key.endswith(sha256(body).hexdigest()):
         raise Permanent(f"the stored body {key} is not what was accepted")
     return body
+
+
+def unpack_event(row: Item, table: Table, blobs: Blobs) -> bytes:
+    """Returns the body of an event's row; an erasure may delete the object after the row was read.
+
+    Raises: see `unpack`.
+    """
+    try:
+        return unpack(row, blobs)
+    except Permanent:
+        # An erasure marks the row before it deletes the object.
+        marked = table.get(Key(row["pk"], row["sk"])) or {}
+        if "erased_at" not in marked:
+            raise
+        return unpack(marked, blobs)
 
 
 def _compress(body: bytes) -> tuple[bytes, str]:

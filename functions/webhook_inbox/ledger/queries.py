@@ -4,13 +4,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from heapq import merge
-from itertools import groupby, islice
-from operator import attrgetter
+from itertools import chain, groupby, islice
+from operator import attrgetter, itemgetter
 from typing import Any, Final
 
 from webhook_inbox.domain.model import Overview, Run, Status
 from webhook_inbox.domain.ports import Blobs, Item, Key, Page, Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms
+from webhook_inbox.domain.trace import Trace
 from webhook_inbox.ledger import due_handlers, payloads
 from webhook_inbox.ledger.schema import (
     ACTION_PREFIX,
@@ -85,6 +86,32 @@ def _received(item: Item) -> Received:
     return Received(*identify(item["pk"]), item["type"], received_at, item.get("tenant", ""))
 
 
+def index_pages(
+    table: Table,
+    index: str,
+    bucket: str,
+    *,
+    low: int,
+    high: int,
+    limit: int = PAGE,
+    newest_first: bool = False,
+) -> Iterator[Page]:
+    """Yields the pages of one partition of an index; see `Table.query_index`."""
+    start: Mapping[str, Any] | None = None
+    while True:
+        page = table.query_index(
+            index, bucket, low=low, high=high, newest_first=newest_first, limit=limit, start=start
+        )
+        yield page
+        start = page.next
+        if start is None:
+            return
+
+
+def _items(pages: Iterable[Page]) -> Iterator[Item]:
+    return chain.from_iterable(page.items for page in pages)
+
+
 def _all(_: DueEntry) -> bool:
     return True
 
@@ -126,6 +153,22 @@ class Ledger:
         """Returns an event's row, eventually consistent; None if it is unknown or has expired."""
         return live(self._table.get(event_key(source, event_id), consistent=False), now)
 
+    def traces(self, events: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Trace]:
+        """Returns the traces of the events that exist, by source and id, eventually consistent.
+
+        Raises:
+            Unavailable: the table failed.
+        """
+        keys = [event_key(*event) for event in events]
+        named = {
+            identify(row["pk"]): row["headers"]
+            for row in self._table.get_many(keys, only=("pk", "headers"))
+        }
+        return {
+            (source, event_id): Trace.of(headers, source=source, event_id=event_id)
+            for (source, event_id), headers in named.items()
+        }
+
     def body_of(self, event_row: Item) -> bytes:
         """Returns the body of an event's row; the ledger must have `blobs`.
 
@@ -153,43 +196,17 @@ class Ledger:
         self, bucket: str, low: datetime, high: datetime, *, newest_first: bool
     ) -> Iterator[Received]:
         """Yields the events of one partition of the `by_received` index in order."""
-
-        def read() -> Iterator[Item]:
-            start: Mapping[str, Any] | None = None
-            while True:
-                page = self._table.query_index(
-                    BY_RECEIVED,
-                    bucket,
-                    low=to_ms(low),
-                    high=to_ms(high),
-                    newest_first=newest_first,
-                    limit=PAGE,
-                    start=start,
-                )
-                yield from page.items
-                start = page.next
-                if start is None:
-                    return
-
+        pages = index_pages(
+            self._table,
+            BY_RECEIVED,
+            bucket,
+            low=to_ms(low),
+            high=to_ms(high),
+            newest_first=newest_first,
+        )
         # The index orders events of one millisecond as it likes; a position needs one order.
-        for _, items in groupby(read(), key=lambda item: item["received_at"]):
+        for _, items in groupby(_items(pages), key=itemgetter("received_at")):
             yield from sorted(map(_received, items), key=attrgetter("place"), reverse=newest_first)
-
-    def due(
-        self,
-        bucket: str,
-        *,
-        low: int = 0,
-        high: int = FOR_EVER,
-        start: Mapping[str, Any] | None = None,
-    ) -> Iterator[list[tuple[Item, Item]]]:
-        """Yields pages of (index entry, run row) of one partition, earliest first."""
-        while True:
-            page = self.due_page(bucket, low=low, high=high, start=start)
-            yield self.rows_of(page.items)
-            start = page.next
-            if start is None:
-                return
 
     def due_page(
         self,
@@ -278,27 +295,13 @@ class Ledger:
         self, bucket: str, *, low: int, high: int, newest_first: bool = False
     ) -> Iterator[DueEntry]:
         """Yields the entries of one partition in order, page by page."""
-
-        def read() -> Iterator[DueEntry]:
-            start: Mapping[str, Any] | None = None
-            while True:
-                page = self._table.query_index(
-                    BY_DUE,
-                    bucket,
-                    low=low,
-                    high=high,
-                    newest_first=newest_first,
-                    limit=PAGE,
-                    start=start,
-                )
-                yield from (DueEntry(item["due_at"], item["pk"], item["sk"]) for item in page.items)
-                start = page.next
-                if start is None:
-                    return
-
+        pages = index_pages(
+            self._table, BY_DUE, bucket, low=low, high=high, newest_first=newest_first
+        )
         # The index orders entries of one millisecond as it likes; a position needs one order.
-        for _, equal in groupby(read(), key=attrgetter("due_at")):
-            yield from sorted(equal, reverse=newest_first)
+        for _, equal in groupby(_items(pages), key=itemgetter("due_at")):
+            entries = (DueEntry(item["due_at"], item["pk"], item["sk"]) for item in equal)
+            yield from sorted(entries, reverse=newest_first)
 
     def _read(self, entries: Iterator[DueEntry]) -> Iterator[tuple[DueEntry, Run | None]]:
         """Yields each entry with its run, None if the row is gone; reads a page of rows at once."""

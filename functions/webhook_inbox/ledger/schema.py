@@ -369,12 +369,7 @@ def _shard(text: str, shards: int) -> int:
 
 
 def transition(
-    table: Table,
-    key: Key,
-    change: Change,
-    *,
-    when: Condition,
-    own: Mapping[str, Any] | None = None,
+    table: Table, key: Key, change: Change, *, when: Condition, own: Mapping[str, Any] | None = None
 ) -> Item:
     """Updates a row under a condition and returns the row after the update.
 

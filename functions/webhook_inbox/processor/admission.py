@@ -142,7 +142,7 @@ class Admission:
         known = decision.event.ordering_keys
         if spec.name not in known:
             try:
-                body = payloads.unpack(row, self._blobs)
+                body = payloads.unpack_event(row, self._table, self._blobs)
             except (Permanent, Skipped) as error:
                 return replace(decision, instead=error)
             found = message_groups.ordering_keys_of([spec], body)

@@ -12,13 +12,8 @@ from typing import Any, Final
 
 from webhook_inbox import providers
 from webhook_inbox.destinations.gate import Gate
-from webhook_inbox.domain.errors import (
-    Deferred,
-    ForeignMessage,
-    Permanent,
-    Skipped,
-    Unavailable,
-)
+from webhook_inbox.domain.errors import Deferred, ForeignMessage, Permanent, Skipped, Unavailable
+from webhook_inbox.domain.internal_errors import Postponed
 from webhook_inbox.domain.manifest import SMOKE, SPLIT, HandlerSpec, Manifest
 from webhook_inbox.domain.model import Run, Status, StoredEvent, WaitStrategy
 from webhook_inbox.domain.personal import PersonalTexts
@@ -278,6 +273,8 @@ class Processor:
             leased, spec, decision, row, deadline, journal, effects
         )
         taken = self._clock.now() - begun
+        if error is not None:
+            leased.personal.erased = self._erased_since(leased, error)
         leased = replace(leased, run=replace(leased.run, progress=journal.progress))
         result = self._settler.settle(leased, spec, error)
         self._invoker.settled(error, leased.run, lane=leased.policy.worker.lane)
@@ -286,6 +283,16 @@ class Processor:
         received_at = decision.event.received_at
         result = replace(result, items=journal.items, degraded=degraded, observed=observed)
         return replace(result, received_at=received_at)
+
+    def _erased_since(self, leased: LeasedRun, error: BaseException) -> bool:
+        """Tells whether the payload was erased after an attempt that ends with a text has read it.
+
+        An erasure before the lease has not seen this attempt, and may have reported no text.
+        """
+        if not leased.personal.body or isinstance(error, Postponed):
+            return False  # Its text is none of the handler's.
+        key = event_key(leased.run.source, leased.run.event_id)
+        return "erased_at" in (self._table.get(key) or {})
 
     def _call(
         self,
@@ -299,13 +306,13 @@ class Processor:
     ) -> BaseException | None:
         """Runs the handler and returns the error that it raised."""
         try:
-            event = replace(decision.event, body=payloads.unpack(row, self._blobs))
+            body = payloads.unpack_event(row, self._table, self._blobs)
         except (Permanent, Skipped) as error:
             return error
         except Unavailable as error:
             # The handler has not been called: a storage outage must not cost an attempt.
             return Deferred(self._clock.now() + STORAGE_PAUSE, f"its body cannot be read: {error}")
-        leased.personal.body = event.body
+        event, leased.personal.body = replace(decision.event, body=body), body
         now, run = self._clock.now(), leased.run
         end = min(deadline - SETTLE_MARGIN, now + timedelta(seconds=spec.timeout))
 

@@ -71,10 +71,7 @@ def _success(reading: Reading) -> str:
 
 
 SCHEME: Final = Hmac(
-    find=_signature,
-    signs=_signed,
-    encoding=base64,
-    key=keys.of_part("hmac", keys.hexadecimal),
+    find=_signature, signs=_signed, encoding=base64, key=keys.of_part("hmac", keys.hexadecimal)
 )
 ITEMS: Final = split_at(LIST, inside=ITEM)
 

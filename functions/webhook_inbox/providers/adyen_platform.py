@@ -17,11 +17,7 @@ from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
 PROVIDER: Final = build_provider(
     "adyen-platform",
-    Hmac(
-        headers=("hmacsignature",),
-        encoding=base64,
-        key=keys.of_part("hmac", keys.hexadecimal),
-    ),
+    Hmac(headers=("hmacsignature",), encoding=base64, key=keys.of_part("hmac", keys.hexadecimal)),
     Naming(
         id=(content_hash,),
         type=(in_json("type"),),

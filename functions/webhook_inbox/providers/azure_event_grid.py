@@ -76,11 +76,7 @@ def _with_entra(made: Provider, audience: str, tenants: tuple[str, ...]) -> Prov
     from webhook_inbox.providers.schemes.jwt.entra import KEYS, entra  # noqa: PLC0415
 
     scheme = entra(
-        "authorization",
-        audience=audience,
-        tenants=tenants,
-        publisher=PUBLISHER,
-        prefix="Bearer ",
+        "authorization", audience=audience, tenants=tenants, publisher=PUBLISHER, prefix="Bearer "
     )
 
     return replace(

@@ -17,9 +17,7 @@ PROVIDER: Final = build_provider(
     "easypost",
     Hmac(headers=("x-hmac-signature",), layout=Whole("hmac-sha256-hex="), key=keys.nfkd),
     Naming(
-        id=(in_json("id"),),
-        type=(in_json("description"),),
-        occurred_at=(in_json("created_at"),),
+        id=(in_json("id"),), type=(in_json("description"),), occurred_at=(in_json("created_at"),)
     ),
     # An event lists its deliveries, including the one to this endpoint.
     volatile=("status", "pending_urls", "completed_urls", "updated_at"),

@@ -10,12 +10,7 @@ from typing import Final
 from webhook_inbox.domain.json_path import at
 from webhook_inbox.domain.provider import Facts, Sample
 from webhook_inbox.providers.schemes.builder import build_provider
-from webhook_inbox.providers.schemes.identity.event_identity import (
-    Naming,
-    Reading,
-    dotted,
-    header,
-)
+from webhook_inbox.providers.schemes.identity.event_identity import Naming, Reading, dotted, header
 from webhook_inbox.providers.schemes.signatures.header_formats import Whole
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 

@@ -70,11 +70,7 @@ def _connect(url: str, base_url: str) -> Provider:
             raise Rejected(Reason.INVALID_SIGNATURE, "the token is for another request")
 
     scheme = Jwt(
-        header="authorization",
-        prefix="JWT ",
-        requires=("iss", "exp", "qsh"),
-        check=check,
-        url=url,
+        header="authorization", prefix="JWT ", requires=("iss", "exp", "qsh"), check=check, url=url
     )
 
     def sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:

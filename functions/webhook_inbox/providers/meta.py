@@ -83,11 +83,7 @@ def _deleted(reading: Reading) -> str | None:
 
 PROVIDER: Final = build_provider(
     "meta",
-    Hmac(
-        headers=("x-hub-signature-256",),
-        layout=Whole("sha256="),
-        key=keys.of_part("secret"),
-    ),
+    Hmac(headers=("x-hub-signature-256",), layout=Whole("sha256="), key=keys.of_part("secret")),
     Naming(
         id=(
             in_json(f"{VALUE}.messages.0.id"),

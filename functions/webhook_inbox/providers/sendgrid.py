@@ -23,9 +23,7 @@ PROVIDER: Final = build_provider(
         window=Window(headers=("x-twilio-email-event-webhook-timestamp",), tolerance=None),
     ),
     Naming(
-        id=(in_json("sg_event_id"),),
-        type=(in_json("event"),),
-        occurred_at=(in_json("timestamp"),),
+        id=(in_json("sg_event_id"),), type=(in_json("event"),), occurred_at=(in_json("timestamp"),)
     ),
     batch=split_at(),
     facts=Facts(

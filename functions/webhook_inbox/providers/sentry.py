@@ -37,8 +37,7 @@ PROVIDER: Final = build_provider(
     "sentry",
     SCHEME,
     Naming(
-        id=(header("request-id"), content_hash),
-        type=(dotted(header(RESOURCE), in_json("action")),),
+        id=(header("request-id"), content_hash), type=(dotted(header(RESOURCE), in_json("action")),)
     ),
     sign=_sign,
     facts=Facts(

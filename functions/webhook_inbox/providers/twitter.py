@@ -74,10 +74,7 @@ PROVIDER: Final = build_provider(
         encoding=base64,
     ),
     Naming(
-        id=(
-            joined(in_json("for_user_id"), _kind, _of_the_object("id", "status.id")),
-            content_hash,
-        ),
+        id=(joined(in_json("for_user_id"), _kind, _of_the_object("id", "status.id")), content_hash),
         type=(_kind,),
         occurred_at=(_of_the_object("timestamp_ms", "created_timestamp"),),
     ),

@@ -19,10 +19,7 @@ from webhook_inbox.providers.schemes.identity.event_identity import (
 from webhook_inbox.providers.schemes.jwt.jwt import Jwt
 
 SCHEME: Final = Jwt(
-    header="authorization",
-    prefix="Bearer ",
-    claims={"iss": "Vonage"},
-    body_hash="payload_hash",
+    header="authorization", prefix="Bearer ", claims={"iss": "Vonage"}, body_hash="payload_hash"
 )
 
 PROVIDER: Final = build_provider(

@@ -19,10 +19,15 @@ NEEDLESS: Final = frozenset({*SETTLED, Status.HELD})
 
 
 class Swept(NamedTuple):
-    """The number of deleted messages, and whether the whole DLQ was read."""
+    """The number of deleted messages, and whether the whole DLQ was read.
+
+    `oldest` is the time at which the oldest message that stays was sent, from which SQS counts its
+    retention; None where none stays.
+    """
 
     removed: int
     finished: bool
+    oldest: datetime | None = None
 
 
 def sweep(queue: Queue, table: Table, *, clock: Clock, deadline: datetime) -> Swept:
@@ -51,7 +56,7 @@ def sweep(queue: Queue, table: Table, *, clock: Clock, deadline: datetime) -> Sw
         if clock.now() > deadline:
             break  # The others become visible by themselves.
         queue.hide(message.receipt, 0)
-    return Swept(removed, finished)
+    return Swept(removed, finished, min((message.sent_at for message in left), default=None))
 
 
 def _judge(messages: Sequence[Message], table: Table) -> list[bool]:

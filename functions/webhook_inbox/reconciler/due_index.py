@@ -155,11 +155,7 @@ class DueIndexPass:
                 turns.append(one)
 
     def _turns(
-        self,
-        found: Iterable[DueBucket],
-        look: Callable[[Sequence[Item]], int],
-        low: int,
-        high: int,
+        self, found: Iterable[DueBucket], look: Callable[[Sequence[Item]], int], low: int, high: int
     ) -> Iterator[Turns]:
         by_handler: dict[tuple[str, str], list[DueBucket]] = {}
         for bucket in found:

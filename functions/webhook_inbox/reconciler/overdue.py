@@ -252,9 +252,7 @@ class OverdueRuns:
                 run, f"lost: sent {run.resends} times, never received", Action.LOST
             )
         sent = run.resends + 1
-        change = Change(
-            set={"due_at": to_ms(next_resend(self._now, sent)), "resends": sent},
-        )
+        change = Change(set={"due_at": to_ms(next_resend(self._now, sent)), "resends": sent})
         self._update(run, change, unchanged)
         # The generation stays, so a message that is still in the queue stays valid.
         return Handled(Action.RESENT, RunMessage.of(run))

@@ -12,21 +12,17 @@ follows the oldest message of the lane.
     pk = reconciler    sk = cursors    first, second: epoch ms by shard; lanes: the same by lane
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.manifest import Manifest
-from webhook_inbox.domain.ports import Change, Key, Page, Table
+from webhook_inbox.domain.ports import Change, Key, Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms
-from webhook_inbox.ledger.schema import (
-    BY_RECEIVED,
-    EVENT_LIFE,
-    RECEIVED_SHARDS,
-    received_buckets,
-)
+from webhook_inbox.ledger.queries import index_pages
+from webhook_inbox.ledger.schema import BY_RECEIVED, EVENT_LIFE, RECEIVED_SHARDS, received_buckets
 from webhook_inbox.queue.lanes import Backlogs
 from webhook_inbox.reconciler.unsent import UnsentRuns
 
@@ -128,7 +124,9 @@ class ReceivedEvents:
             next_hour = low.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
             high = min(to_ms(end), to_ms(next_hour) - 1)
             (bucket,) = received_buckets(low, low, shards=[int(shard)])
-            for page in self._pages(bucket, to_ms(low), high):
+            for page in index_pages(
+                self._table, BY_RECEIVED, bucket, low=to_ms(low), high=high, limit=PAGE
+            ):
                 # A page with a failed call is read again by the next pass.
                 if self._out_of_time() or not self._unsent.look(page.items, lanes, second=second):
                     return
@@ -136,14 +134,3 @@ class ReceivedEvents:
                     # Another event of the same millisecond may be on the next page.
                     positions[shard] = max(positions[shard], page.items[-1]["received_at"] - 1)
             positions[shard] = high
-
-    def _pages(self, bucket: str, low: int, high: int) -> Iterator[Page]:
-        start: Mapping[str, Any] | None = None
-        while True:
-            page = self._table.query_index(
-                BY_RECEIVED, bucket, low=low, high=high, limit=PAGE, start=start
-            )
-            yield page
-            start = page.next
-            if start is None:
-                return

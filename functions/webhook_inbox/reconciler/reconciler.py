@@ -176,13 +176,15 @@ class Reconciler:
         for queue in self._dlqs.values():
             if self._stop(report, deadline):
                 return False
-            removed, finished = dead_letters.sweep(
+            swept = dead_letters.sweep(
                 queue, self._table, clock=self._clock, deadline=deadline - STOP_MARGIN
             )
-            if removed:
-                report.add(Action.DLQ_REMOVED, removed)
+            if swept.removed:
+                report.add(Action.DLQ_REMOVED, swept.removed)
+            found = filter(None, (report.oldest_dead_letter, swept.oldest))
+            report.oldest_dead_letter = min(found, default=None)
             # A DLQ that is full of dead runs is not read again and again.
-            if removed and not finished:
+            if swept.removed and not swept.finished:
                 return False
         return True
 

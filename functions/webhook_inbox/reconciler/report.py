@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final, TypeVar
 
@@ -40,6 +40,7 @@ class ReconcilerReport:
         complete: False where its time ran out.
         dead: the runs that it gave up, as they were before.
         oldest_due: how late the most overdue run was.
+        oldest_dead_letter: when the oldest message that a sweep of the DLQs found was sent.
     """
 
     counts: dict[str, int] = field(default_factory=dict)
@@ -47,6 +48,7 @@ class ReconcilerReport:
     errors: list[str] = field(default_factory=list)
     dead: list[Run] = field(default_factory=list)
     oldest_due: timedelta = timedelta(0)
+    oldest_dead_letter: datetime | None = None
 
     def to_data(self) -> dict[str, Any]:
         """Returns the counts as JSON data."""

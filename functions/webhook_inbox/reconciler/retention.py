@@ -11,17 +11,18 @@ entry tells whether its event was erased, so that a later look reads no rows of 
     pk = reconciler    sk = retention    positions: epoch ms by look ("{source}/{days}") and shard
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
 from webhook_inbox.domain.model import SETTLED, Status
-from webhook_inbox.domain.ports import Blobs, Change, Item, Key, Page, Parallel, Table
+from webhook_inbox.domain.ports import Blobs, Change, Item, Key, Parallel, Table
 from webhook_inbox.domain.timestamps import EPOCH, from_ms, to_ms
 from webhook_inbox.ledger.erasure import remove
+from webhook_inbox.ledger.queries import index_pages
 from webhook_inbox.ledger.schema import (
     BY_RECEIVED,
     EVENT_LIFE,
@@ -30,6 +31,7 @@ from webhook_inbox.ledger.schema import (
     live,
     received_buckets,
 )
+from webhook_inbox.reconciler.received import PAGE, Positions
 from webhook_inbox.reconciler.report import Action, ReconcilerReport
 
 # The days between an event's retention and each look at it.
@@ -38,15 +40,11 @@ LOOKS: Final = (0, 1, 2, 4, 8, 16)
 STEP: Final = timedelta(minutes=5)
 # An erasure may have been interrupted by the pass that began it; an earlier one is complete.
 INTERRUPTED: Final = timedelta(hours=12)
-# Index entries in a call, and events that are erased at a time.
-PAGE: Final = 1000
+# The events that are erased at a time.
 AT_ONCE: Final = 100
 ENDED: Final = SETTLED | {Status.DEAD_LETTER}
 
 CURSORS: Final = Key("reconciler", "retention")
-
-# Epoch ms by shard.
-Positions = dict[str, int]
 
 
 class ExpiredPayloads:
@@ -112,7 +110,9 @@ class ExpiredPayloads:
         for bucket in received_buckets(
             from_ms(start), from_ms(end), newest_first=False, shards=[int(shard)]
         ):
-            for page in self._pages(bucket, start + 1, end):
+            for page in index_pages(
+                self._table, BY_RECEIVED, bucket, low=start + 1, high=end, limit=PAGE
+            ):
                 due = [
                     entry
                     for entry in page.items
@@ -159,17 +159,6 @@ class ExpiredPayloads:
         if not begun or not ENDED.issuperset(runs.values()):
             return False
         return remove(self._table, self._blobs, event, now=self._now) is not None
-
-    def _pages(self, bucket: str, low: int, high: int) -> Iterator[Page]:
-        start: Mapping[str, Any] | None = None
-        while True:
-            page = self._table.query_index(
-                BY_RECEIVED, bucket, low=low, high=high, limit=PAGE, start=start
-            )
-            yield page
-            start = page.next
-            if start is None:
-                return
 
 
 def _is_erased(entry: Item, age: int) -> bool:

@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Final
 
 import jmespath
-from jmespath.exceptions import JMESPathError
+from jmespath.exceptions import JMESPathError, JMESPathTypeError, UnknownFunctionError
 from jmespath.functions import Functions
 
 # Larger bodies do not match; the report counts them.
@@ -24,6 +25,8 @@ def compiled(expression: str) -> Any:
     try:
         condition = jmespath.compile(expression)
         unknown = [name for name in _functions(condition.parsed) if name not in _KNOWN]
+        with suppress(JMESPathTypeError, UnknownFunctionError):
+            condition.search({})  # raises for a wrong number of arguments
     except (JMESPathError, RecursionError) as error:
         cause = " ".join(str(error).split())[:200] or type(error).__name__
         raise ValueError(
@@ -35,18 +38,22 @@ def compiled(expression: str) -> Any:
     return condition
 
 
-def holds(expression: str, body: bytes) -> bool:
-    """Returns whether a condition is true of a body.
-
-    As in JMESPath, null, false, and empty texts, lists and objects are false. A body that is not
-    JSON, or that the expression cannot be applied to, does not match.
-    """
+def value_of(expression: str, body: bytes) -> Any:
+    """Returns the value of an expression; None if the body is not JSON or does not suit it."""
     try:
-        found = compiled(expression).search(json.loads(body))
+        return compiled(expression).search(json.loads(body))
     except Exception:  # noqa: BLE001 - on unexpected types jmespath raises errors of Python
-        return False
-    # 0 is true in JMESPath.
-    return found is not None and found is not False and found not in ("", [], {})
+        return None
+
+
+def is_true(value: Any) -> bool:
+    """Returns whether JMESPath counts a value as true: not null, false or empty; 0 is."""
+    return value is not None and value is not False and value not in ("", [], {})
+
+
+def holds(expression: str, body: bytes) -> bool:
+    """Returns whether a condition is true of a body."""
+    return is_true(value_of(expression, body))
 
 
 def _functions(node: Mapping[str, Any]) -> Iterator[str]:

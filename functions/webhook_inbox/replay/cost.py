@@ -2,12 +2,11 @@
 
 from typing import Any, Final
 
-# Dollars per million, on demand in us-east-1, as of July 2025:
-# https://aws.amazon.com/dynamodb/pricing/on-demand/, https://aws.amazon.com/sqs/pricing/
+# Dollars per million, on demand in us-east-1: unverified list prices, as in docs/deploy.md#prices.
 WRITE_PRICE: Final = 0.625
 READ_PRICE: Final = 0.125
 MESSAGE_PRICE: Final = 0.40
-PRICES_OF: Final = "us-east-1, July 2025"
+PRICES_OF: Final = "list prices in us-east-1"
 # A run with a row of 2 KB: the reset, the lease and the settlement, each with the due index.
 WRITES: Final = 10
 # The run's row in the search, and the event's row in the attempt.

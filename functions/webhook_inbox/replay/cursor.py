@@ -86,11 +86,7 @@ class Cursor:
 
     @classmethod
     def decode(cls, text: str) -> "Cursor":
-        """Reads a cursor.
-
-        Raises:
-            ValueError: `encode` did not make it.
-        """
+        """Reads a cursor; raises ValueError if `encode` did not make it."""
         try:
             kind, begun, names, *place = json.loads(base64.urlsafe_b64decode(text.encode()))
             again = tuple((str(s), str(e), str(h)) for s, e, h in names)

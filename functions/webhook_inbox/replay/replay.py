@@ -6,7 +6,7 @@ reconciler sends. The updates of a batch of runs are made at the same time, and 
 ten messages each; the messages of a FIFO lane are sent one after the other, oldest event first.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -20,7 +20,7 @@ from webhook_inbox.domain.ports import IN_TURN, Change, Clock, Parallel, Queue, 
 from webhook_inbox.domain.quotas import SEND_BATCH
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger import audit
-from webhook_inbox.ledger.audit import Actor, AuditRecord, Proof
+from webhook_inbox.ledger.audit import Actor, AuditedAction, AuditRecord, Proof
 from webhook_inbox.ledger.deadlines import event_end, overdue_at
 from webhook_inbox.ledger.due_handlers import DueHandlers
 from webhook_inbox.ledger.lease import current, lease_over
@@ -87,6 +87,19 @@ class SendRate:
             self._clock.sleep(left.total_seconds())
 
 
+@dataclass(frozen=True, slots=True)
+class SentRuns:
+    """The runs that a batch of a replay has reset, each as it was before, with its outcome."""
+
+    request: ReplayRequest
+    by: Actor
+    runs: Sequence[tuple[ReplayOutcome, Run]]
+
+
+def _unobserved(_: SentRuns) -> None:
+    """Observes nothing."""
+
+
 @dataclass(slots=True)
 class ReplayPage:
     """The part of a replay that one invocation performs.
@@ -114,7 +127,7 @@ class ReplayPage:
 
 
 class Replay:
-    """The replay use case."""
+    """The replay use case; `observe` is told of each batch, and must not raise."""
 
     def __init__(
         self,
@@ -127,6 +140,7 @@ class Replay:
         clock: Clock,
         randomness: Randomness,
         parallel: Parallel = IN_TURN,
+        observe: Callable[[SentRuns], None] = _unobserved,
     ) -> None:
         self._manifest = manifest
         self._selections = Selections(table, randomness)
@@ -145,6 +159,7 @@ class Replay:
         self._clock = clock
         self._randomness = randomness
         self._parallel = parallel
+        self._observe = observe
 
     def run(
         self, request: ReplayRequest, *, deadline: datetime, request_id: str = ""
@@ -175,7 +190,7 @@ class Replay:
         page = ReplayPage(request, by, report, pace, cursor, watch)
         self._replay(page, self._candidates(page, selection), deadline)
         if recorded is not None:
-            recorded.conclude(report.counts)
+            recorded.conclude(report.counts, stopped=report.failed)
         if not request.dry_run and report.cursor is None:
             self._sweep(report, deadline)
         return report
@@ -293,17 +308,19 @@ class Replay:
         results = self._parallel.map(lambda run: self._reset(run, page), batch)
         sent = self._send_messages([each for each in results if isinstance(each, RunMessage)])
         again: list[Run] = []
+        reset: list[tuple[ReplayOutcome, Run]] = []
         for run, result in zip(batch, results, strict=True):
             match result:
                 case Unavailable():
                     page.report.matched -= 1
                     again.append(run)
                 case RunMessage():
-                    unsent = result not in sent
-                    outcome = ReplayOutcome.ADDED if _is_new(run) else ReplayOutcome.REPLAYED
-                    page.report.add(ReplayOutcome.UNSENT if unsent else outcome, run)
+                    outcome = _sent(run) if result in sent else ReplayOutcome.UNSENT
+                    page.report.add(outcome, run)
+                    reset.append((outcome, run))
                 case _:
                     page.report.add(result, run)
+        self._observe(SentRuns(page.request, page.by, reset))
         error = next((each for each in results if isinstance(each, Unavailable)), None)
         if error is not None:
             page.end(failed=str(error), again=again)
@@ -419,7 +436,7 @@ class Replay:
         known = audit.begun(
             self._table,
             request.audit_row,
-            action="replay",
+            action=AuditedAction.REPLAY,
             name=request.requested_by,
             request=asked,
             event_ids=ids,
@@ -432,7 +449,7 @@ class Replay:
         return by, audit.record(
             self._table,
             self._randomness,
-            action="replay",
+            action=AuditedAction.REPLAY,
             by=by,
             reason=request.reason,
             request={**asked, "limit": str(request.limit), **more},
@@ -445,6 +462,10 @@ class Replay:
 def _is_new(run: Run) -> bool:
     """Returns whether a replay adds the run."""
     return run.added and not run.generation
+
+
+def _sent(run: Run) -> ReplayOutcome:
+    return ReplayOutcome.ADDED if _is_new(run) else ReplayOutcome.REPLAYED
 
 
 def _batch_size(rate: float) -> int:

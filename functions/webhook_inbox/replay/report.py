@@ -36,12 +36,7 @@ class ReplayOutcome(StrEnum):
 
 
 WOULD_SEND: Final = (ReplayOutcome.WOULD_REPLAY, ReplayOutcome.WOULD_ADD)
-SENT: Final = (
-    ReplayOutcome.REPLAYED,
-    ReplayOutcome.ADDED,
-    ReplayOutcome.UNSENT,
-    *WOULD_SEND,
-)
+SENT: Final = (ReplayOutcome.REPLAYED, ReplayOutcome.ADDED, ReplayOutcome.UNSENT, *WOULD_SEND)
 
 
 @dataclass(slots=True)

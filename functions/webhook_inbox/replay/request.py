@@ -32,8 +32,12 @@ DEAD: Final = (EventStatus.DEAD_LETTER,)
 # The share of failures that ends the replay of a selection unless the request names another.
 STOP_AT_FAILURES: Final = 0.2
 
-Text = Annotated[str, Field(min_length=1, max_length=500)]
+FIRST_TIME: Final = datetime(2000, 1, 1, tzinfo=UTC)
+LAST_TIME: Final = datetime(9000, 1, 1, tzinfo=UTC)
 
+Text = Annotated[str, Field(min_length=1, max_length=500)]
+# A longer id cannot arrive in a header; the longest ones are hashed, see `dedupe_key`.
+EventId = Annotated[str, Field(min_length=1, max_length=10_000)]
 
 # In attributes of their own, or different in each page.
 _NOT_AUDITED: Final = {
@@ -72,7 +76,7 @@ class ReplayRequest(BaseModel):
     source: Text | None = None
     type: Text | None = None
     handler: Text | None = None
-    event_ids: Annotated[tuple[str, ...], Field(min_length=1, max_length=1000)] | None = None
+    event_ids: Annotated[tuple[EventId, ...], Field(min_length=1, max_length=1000)] | None = None
     error_contains: Text | None = None
     error_class: Text | None = None
     tenant: Text | None = None
@@ -103,7 +107,7 @@ class ReplayRequest(BaseModel):
 
     @property
     def by_receipt(self) -> bool:
-        """Whether the search reads all events of a window of time."""
+        """True if the search reads all events of a window of time."""
         return self.event_ids is None and bool(self.statuses & BY_RECEIPT)
 
     @field_validator("received_after", "received_before")
@@ -111,7 +115,16 @@ class ReplayRequest(BaseModel):
     def _aware(cls, value: datetime | None) -> datetime | None:
         if value is None:
             return None
-        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+        aware = value.replace(tzinfo=UTC) if value.tzinfo is None else value
+        # No event was received outside these times, and the life of a run can be added to them.
+        return min(max(aware, FIRST_TIME), LAST_TIME).astimezone(UTC)
+
+    @model_validator(mode="after")
+    def _window(self) -> "ReplayRequest":
+        after, before = self.received_after, self.received_before
+        if after is not None and before is not None and after > before:
+            raise ValueError("received_after must not be later than received_before")
+        return self
 
     @field_validator("where")
     @classmethod

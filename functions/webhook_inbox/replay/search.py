@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Final
 
-from webhook_inbox.domain.errors import Permanent
+from webhook_inbox.domain.errors import Permanent, Skipped
 from webhook_inbox.domain.manifest import Manifest, matches
 from webhook_inbox.domain.model import EventStatus, Overview, Run, Status
 from webhook_inbox.domain.ports import Clock, Item, Parallel, Table
@@ -282,11 +282,11 @@ class Search:
 
     def _body(self, row: Item) -> bytes | None:
         """Returns a body; None if it is too large, gone or erased."""
-        if row.get("body_size", 0) > BODY_LIMIT or not {"body", "body_ref"} & row.keys():
+        if row.get("body_size", 0) > BODY_LIMIT:
             return None
         try:
             return self._ledger.body_of(row)
-        except Permanent:
+        except (Permanent, Skipped):
             return None
 
 

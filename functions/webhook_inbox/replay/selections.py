@@ -80,11 +80,7 @@ class Selections:
         self._randomness = randomness
 
     def begin(self, request: ReplayRequest, now: datetime) -> RunSelection:
-        """Writes the head of an empty selection.
-
-        Raises:
-            Unavailable: the table failed.
-        """
+        """Writes the head of an empty selection; raises Unavailable if the table failed."""
         id_ = self._randomness.token()[:_ID_LENGTH]
         kept = request.model_copy(update=dict.fromkeys(_OF_ONE_PAGE))
         report = ReplayReport(dry_run=True, selection=id_)
@@ -105,8 +101,7 @@ class Selections:
         row = live(self._table.get(Key(_pk(id_), _HEAD)), now)
         if row is None:
             raise InvalidRequestError(
-                f"replay: selection: there is no selection {id_}, or it has expired after 7 days;"
-                " make one by a dry run with fix"
+                f"replay: selection: there is no selection {id_}, or it has expired after 7 days"
             )
         return _selection(row)
 

@@ -8,7 +8,7 @@ from webhook_inbox.domain.model import Run, SkipReason, Status
 from webhook_inbox.domain.ports import Change, Randomness, Table
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger import audit
-from webhook_inbox.ledger.audit import Actor, EventName
+from webhook_inbox.ledger.audit import Actor, AuditedAction, EventName
 from webhook_inbox.ledger.schema import key_of_run, transition
 from webhook_inbox.ledger.settle import as_seen, cut
 from webhook_inbox.queue.line import run_ended
@@ -29,7 +29,7 @@ def skip(
     recorded = audit.record(
         table,
         randomness,
-        action="skip",
+        action=AuditedAction.SKIP,
         by=by,
         reason=reason,
         request={"source": run.source, "handler": run.handler},

@@ -160,11 +160,7 @@ class InMemoryRuntime:
         self.work()
 
     def complete(self, place: WaitAddress, ending: Ending) -> None:
-        """Records the end of a job.
-
-        Raises:
-            KitError: no run waits for it.
-        """
+        """Records the end of a job; raises KitError if no run waits for it."""
 
         def complete() -> None:
             receipt = self._completions.by_name(

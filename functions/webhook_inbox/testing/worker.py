@@ -103,11 +103,7 @@ class WorkerLife:
         self.reached.clear()
 
     def begin(self) -> None:
-        """Starts a new process.
-
-        Raises:
-            KitError: the one before it ended by `fail`.
-        """
+        """Starts a new process; raises KitError if the one before it ended by `fail`."""
         fault, self.fault = self.fault, None
         self.alive, self.ends = True, None
         self.reached.clear()

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from simulation.invariants.circuits import changed, is_circuit
+from simulation.invariants.circuits import changed, check_held, is_circuit
 from simulation.invariants.observer import Observer, Violation
 from webhook_inbox.domain.ports import Item, Key
 
@@ -76,6 +76,20 @@ def test_a_probe_that_may_not_be_is_seen(name: str) -> None:
     with pytest.raises(Violation, match=text) as violation:
         write(old, new)
     assert violation.value.guarantee == "circuit"
+
+
+HELD: Item = {"open_until": 10**14, "held_since": NOW}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [(HELD, {"failures": 0}), ({}, HELD), (HELD, {**HELD, "open_until": NOW + 30_000})],
+    ids=["closed", "opened", "recovering"],
+)
+def test_only_a_person_changes_a_circuit_that_a_person_opened(old: Item, new: Item) -> None:
+    check_held(ROW, old, new, by_hand=True)
+    with pytest.raises(Violation, match="of a circuit that a person controls"):
+        check_held(ROW, old, new, by_hand=False)
 
 
 def test_clocks_may_be_apart() -> None:

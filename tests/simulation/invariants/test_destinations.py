@@ -97,6 +97,14 @@ def test_a_worker_that_cannot_read_the_circuit_may_call(excuse: str) -> None:
     assert world.observer.calls == {}
 
 
+def test_without_a_breaker_only_a_circuit_that_a_person_opened_bars_calls() -> None:
+    world = calling(breaker=None)
+    circuit(world, open_until=world.clock.ms + 1)
+    called(world, job(world), "sink")
+    circuit(world, held_since=1)
+    refused(world, job(world), "circuit: sink is called although its circuit is open")
+
+
 # -- the rate
 
 
@@ -137,6 +145,10 @@ def test_calls_without_a_rate_are_not_limited() -> None:
 )
 def test_it_goes_on_without_destinations_and_controls(key: Key, expected: bool) -> None:
     assert is_optional(Call("table", "get", (key,))) is expected
+
+
+def test_it_goes_on_without_the_pauses_of_tenants() -> None:
+    assert is_optional(Call("table", "query", (control_key("mail").pk,)))
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,9 @@ EXPIRED = {**ALIVE, "expires_at": NOW // 1000 - 1}
 GUARDED = {**ALIVE, "guard": "guard"}
 LARGE = payloads.pack(replace(FIRST, padding=20_000).body, source="acme")
 SPILLED = {**ROW, **LARGE.attributes}
+KEPT = {**SPILLED, "expires_at": NOW}
+ERASED = {**KEPT, "headers": {}, "erased_at": 1}
+del ERASED["body_ref"]
 HASH = sha256(FIRST.body).hexdigest()
 
 
@@ -164,6 +167,18 @@ CHECKS: dict[str, tuple[str, Observer, Deed, Deed]] = {
         told(),
         stored(SPILLED, blob=LARGE.blob),
         stored(SPILLED),
+    ),
+    "an erased event has no body": (
+        "erasure",
+        told(),
+        stored(ERASED, KEPT),
+        stored(ERASED, KEPT, blob=LARGE.blob),
+    ),
+    "an erased event keeps its identity": (
+        "erasure",
+        told(),
+        stored(ERASED, KEPT),
+        stored({**ERASED, "type": "other"}, KEPT),
     ),
     "an event has no other body": (
         "G1",

@@ -16,7 +16,7 @@ from simulation.engine.narrate import _SENTENCES, HOW, narrate
 from simulation.engine.world import World
 from simulation.invariants.observer import Violation
 from simulation.search.random_walks import WEIGHTS, Walked, follow, walk
-from simulation.search.random_worlds import ALL_FAULTS
+from simulation.search.random_worlds import ALL_FAULTS, HANDLERS
 
 ROOT = Path(__file__).parents[3]
 SEEDS = range(6)
@@ -85,6 +85,7 @@ def test_impossible_choices_are_skipped() -> None:
     without = [choice for choice in path.schedule if choice[0] != "sends"]
     happened = [choice for _, choice in follow(path.scenario, without)]
     of_themselves = {"time", "reconciles", "replays", "pauses", "resumes", "step", "converges"}
+    of_themselves |= {"opens", "closes", "deploys"}
     assert {choice[0] for choice in happened} <= of_themselves
     assert happened[-1] == ("converges",)
 
@@ -96,15 +97,16 @@ def test_whatever_may_happen_has_a_weight_a_taker_and_a_sentence() -> None:
 
 def test_the_dice_throws_every_kind_of_thing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise a kind of fault could be forgotten and nothing would be broken by it."""
-    kinds, hows = set(), set()
+    kinds, hows, paused = set(), set(), set()
     monkeypatch.setattr("simulation.search.random_walks.converge", lambda world: None)
     for seed in range(430):
         for choice in walk(seed, Walked()).schedule:
             kinds.add(choice[0])
             hows |= {choice[2]} if choice[0] == "step" else set()
+            paused |= {choice[1]} if choice[0] in {"pauses", "resumes"} else set()
     # Worlds of their own have the others.
-    rare = {"ages", "expires", "loses", "opens", "closes", "erases"}
-    assert {*EFFECTS, "converges"} - kinds <= rare
+    assert {*EFFECTS, "converges"} - kinds <= {"ages", "expires", "loses"}
+    assert paused == {*HANDLERS, "tenant#t1"}
     assert set(HOW) - hows <= {"stale", "refused"}  # rare, and seen by worlds of their own
     assert set(ALL_FAULTS) >= set(HOW) & hows - {"ok", "undeleted", "stale"}
 

@@ -20,7 +20,7 @@ from webhook_inbox.destinations.circuit_breaker import CircuitBreaker
 from webhook_inbox.destinations.gate import DestinationAdmission, Gate
 from webhook_inbox.handlers.ordering.gaps import Gaps
 from webhook_inbox.handlers.ordering.key_state import KeyState
-from webhook_inbox.ledger.pauses import HandlerPauses, control_key
+from webhook_inbox.ledger.pauses import HandlerPauses, TenantPauses, control_key
 from webhook_inbox.processor.admission import Admission, AdmissionDecision
 
 WORLDS = {
@@ -72,6 +72,11 @@ def test_an_ignored_gap_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_ignored_pause_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(HandlerPauses, "paused", lambda *_: None)
     assert "pause: " in broken("a handler is paused and resumed")
+
+
+def test_an_ignored_pause_of_a_tenant_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TenantPauses, "paused", lambda *_: None)
+    assert "pause: " in broken("a tenant is paused and resumed")
 
 
 def test_a_wait_that_no_message_carries_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""What inbox.toml may say of a source whose callers are your own."""
+"""Sources in inbox.toml whose callers are your own."""
 
 from dataclasses import replace
 from importlib import import_module

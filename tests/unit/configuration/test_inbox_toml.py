@@ -1,4 +1,4 @@
-"""What inbox.toml may say, and how it is told what is wrong with it."""
+"""The contents of inbox.toml, and the errors for invalid ones."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""What a serial handler declares, and which lanes are FIFO by it."""
+"""The declaration of serial handlers, and the FIFO lanes that follow from it."""
 
 from pathlib import Path
 from typing import Any

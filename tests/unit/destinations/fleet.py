@@ -21,7 +21,7 @@ from webhook_inbox.domain.errors import Deferred
 from webhook_inbox.domain.manifest import DestinationSpec
 
 WINDOW = 10.0
-# What a run is given to make its call.
+# Makes the call of a run.
 PATIENT = timedelta(seconds=45)
 
 

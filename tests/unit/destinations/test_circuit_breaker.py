@@ -386,7 +386,7 @@ def test_who_has_not_seen_yet_that_a_probe_failed_does_not_probe(recovering: Sit
 
 
 def test_the_probe_needs_no_reservation_of_the_rate(site: Site) -> None:
-    """Nobody has called for so long that one call more exceeds nothing."""
+    """No run has called for so long that one more call exceeds no limit."""
     site.spec = replace(LIMITED, breaker=BREAKER)
     site.open()
     kept = [dict(site.admit().reservations) for _ in range(30)]

@@ -120,7 +120,7 @@ def test_a_load_below_the_rate_hardly_waits() -> None:
 
 
 def test_when_everything_stood_still_all_begin_at_the_rate() -> None:
-    """Nobody received a message for ten minutes: all turns of that time are missed."""
+    """No worker received a message for ten minutes: all turns of that time are missed."""
     fleet = Fleet(replace(CRM, rate=10.0), Habits(workers=50), seed=7)
     for number in range(300):
         visit = Visit(number / 1000)

@@ -1,4 +1,4 @@
-"""What an answer means, for every status there is, and what its absence means."""
+"""The meaning of every status of an answer, and of a missing answer."""
 
 from datetime import timedelta
 from typing import Any

@@ -41,6 +41,18 @@ def test_a_body_without_personal_fields_stays_as_it_is() -> None:
     assert masked(spaced, ["customer.email"]) == spaced
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"customer": {"email": "ada@example.com"}, "customer": {}}',
+        b'{"customer": {"email": "ada@example.com", "email": null}}',
+        b'[{"x": {"customer": {"email": "ada@example.com"}, "customer": 1}}]',
+    ],
+)
+def test_the_first_value_of_a_repeated_name_is_not_shown(body: bytes) -> None:
+    assert b"ada@example.com" not in masked(body, ["customer.email"])
+
+
 @pytest.mark.parametrize("body", [b"email=ada%40example.com", b"\xff", b"[" * 100_000])
 def test_a_body_that_is_no_json_is_masked_as_a_whole(body: bytes) -> None:
     assert masked(body, ["email"]) == b"[personal]"

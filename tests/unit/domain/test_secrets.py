@@ -56,7 +56,7 @@ def test_a_secret_is_redacted_in_this_form(form: str) -> None:
     assert "[secret]" in redacted
     assert redacted.startswith("answered: <")
     assert redacted.endswith("> and more")
-    # Of base64, a digit on either side may hold bits of the neighbours.
+    # In base64, a digit on either side may hold bits of the neighbours.
     assert len(redacted.replace("[secret]", "")) <= len("answered: <> and more") + 16
 
 

@@ -1,4 +1,4 @@
-"""What a handler's author meets: Router, Event, Context."""
+"""The interface of a handler's author: Router, Event, Context."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""What a handler declares in another kind than is taken, and what is no handler."""
+"""Options of the wrong type, and values that are no handlers."""
 
 from typing import Any
 

@@ -13,7 +13,7 @@ from webhook_inbox.queue.message import RunMessage
 from webhook_inbox.queue.outcomes import RunOutcome
 
 BOTH = pytest.mark.parametrize("fault", list(Fault))
-# Of three items with runs in two lanes: receive, read, claim, three rows, two sends, settle.
+# Three items with runs in two lanes: receive, read, claim, three rows, two sends, settle.
 ITEMS = (mail("a"), mail("b", "bounce"), mail("c"))
 CALLS = (
     "GetItem",
@@ -56,6 +56,7 @@ def test_a_call_that_fails_is_made_up_for(world: Batches, number: int, fault: Fa
 
     finish(world, batch)
     world.handled_once(["b"], "mail.suppress")
+    assert set(world.statuses().values()) == {EventStatus.DONE}
 
 
 @BOTH

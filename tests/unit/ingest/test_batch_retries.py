@@ -128,6 +128,7 @@ def test_an_item_of_a_batch_that_waited_for_hours_is_found_by_the_reconciler(
     world.queues["default"].delete(message.receipt)
     world.pass_minutes(5)
     world.all_done(batch, "a")
+    assert world.statuses() == dict.fromkeys((batch, "a"), EventStatus.DONE)
 
 
 def test_the_reconciler_reads_no_batch_whose_run_has_a_row(world: Batches) -> None:

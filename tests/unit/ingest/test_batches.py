@@ -111,7 +111,7 @@ def test_an_attempt_whose_time_ends_counts_no_types_and_keeps_its_progress(
     end = world.now + RESERVE + timedelta(seconds=3)
     splitter.split(batch, journal, lease="lease", end=end)
     assert journal.items == {"ignored": 99, "accepted": 1}
-    # Of the 3 seconds, the item and its run took 0.2; a flush that has begun is completed.
+    # The item and its run took 0.2 of the 3 seconds; a flush that has begun is completed.
     assert world.now <= end - RESERVE + timedelta(seconds=0.1 * 2 * KEYS)
     assert calls.count("UpdateItem") > 2 * KEYS
 
@@ -142,6 +142,7 @@ def test_an_item_may_be_of_a_type_called_batch(world: Batches) -> None:
     batch = world.sent(mail("batch:a", "batch"))
     world.pass_minutes(10)
     world.all_done(batch, "batch:a")
+    assert world.statuses() == dict.fromkeys((batch, "batch:a"), EventStatus.DONE)
 
 
 def test_an_empty_batch_is_done_at_once(world: Batches) -> None:
@@ -231,7 +232,7 @@ def test_bodies_that_are_too_large_for_their_rows_lie_apart(world: Batches) -> N
 
 
 def test_splitting_is_sent_by_name(world: Batches) -> None:
-    """What waits in the queue is a reference, never a body."""
+    """The queue holds a reference, never a body."""
     batch = world.sent(mail("a"))
     [message] = world.messages()
     assert (message["handler"], message["event_id"]) == (SPLIT, batch)

@@ -320,6 +320,7 @@ def test_a_released_delivery_with_a_known_body_is_held(world: World) -> None:
     )
     (kept,) = find(world.table, "github", RejectedFilter(), now=world.now)
     told: Any = {"by": person("kim"), "randomness": world.randomness, "now": world.now}
+    told["reason"] = "the secret was wrong"
     assert judge.release(kept, receiver, **told).verdict is IngestOutcome.HELD
     world.run_until_quiet()
     assert [event_id for _, event_id, _ in world.handled] == ["first"]

@@ -1,4 +1,4 @@
-"""What ingest answers, and what it writes."""
+"""The answers of ingest, and its writes."""
 
 import json
 from dataclasses import replace

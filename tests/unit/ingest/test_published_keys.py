@@ -1,4 +1,4 @@
-"""What providers publish is fetched once an hour, and outlives their outages for a day."""
+"""Published keys are fetched once an hour, and outlive outages of their provider for a day."""
 
 from datetime import UTC, datetime, timedelta
 

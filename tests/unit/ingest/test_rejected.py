@@ -93,7 +93,8 @@ class Site:
             blobs=self.world.blobs,
         )
         found = find(self.world.table, "it", RejectedFilter(), now=NOW)
-        told: Any = {"by": person("me"), "randomness": self.world.randomness, "now": NOW}
+        told: Any = {"by": person("me"), "reason": "the secret was wrong", "now": NOW}
+        told["randomness"] = self.world.randomness
         return [judge.release(one, receiver, **told) for one in list(found)]
 
 

@@ -1,4 +1,4 @@
-"""What was rejected for a wrong or missing secret is valid once the secret is right."""
+"""A delivery rejected for a wrong or missing secret is valid once the secret is right."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -19,7 +19,7 @@ from webhook_inbox.ingest.rejected import RejectedDelivery, RejectedFilter, find
 from webhook_inbox.ingest.release import ReleaseVerdict, Reverification
 
 KEY = "a-key-that-the-stack-made"
-# What verifies them is a token that is made anew each time, and of which a hash is kept alone.
+# A token verifies them; it is new each time, and only its hash is kept.
 NOT_AGAIN = {"jwt", "monday"}
 SHARED = [name for name in NAMES if signed(name).provider.needs_secret]
 
@@ -79,7 +79,12 @@ class Stage:
 
     def release(self) -> ReleaseVerdict | IngestOutcome:
         world = self.world
-        told: Any = {"by": person("me"), "randomness": world.randomness, "now": world.now}
+        told: Any = {
+            "by": person("me"),
+            "randomness": world.randomness,
+            "now": world.now,
+            "reason": "why",
+        }
         done = self.judge.release(self.kept, self.acceptance, **told)
         return done.verdict
 

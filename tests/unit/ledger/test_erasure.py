@@ -5,12 +5,15 @@ import json
 import pytest
 
 from tests.unit.support.people import person
-from tests.unit.support.world import World
+from tests.unit.support.serial import BILL, SerialWorld, serial
+from tests.unit.support.world import World, handler, with_handlers
 from webhook_inbox.adapters.memory import Fault, SeededRandomness
 from webhook_inbox.domain.errors import Permanent, Transient, Unavailable
 from webhook_inbox.domain.model import Status
+from webhook_inbox.domain.personal import ERASED
+from webhook_inbox.domain.ports import Item, Key
 from webhook_inbox.ingest.receipt import IngestOutcome
-from webhook_inbox.ledger.erasure import ERASED, Erasure, ErasureRequest, erase
+from webhook_inbox.ledger.erasure import Erasure, ErasureRequest, erase
 
 PERSONAL = "ada@example.com"
 BODY = json.dumps({"id": "evt-1", "type": "paid", "email": PERSONAL}).encode()
@@ -63,6 +66,68 @@ def test_a_run_that_has_not_begun_ends_as_skipped(world: World) -> None:
     assert run.status is Status.SKIPPED
     assert "its payload was erased on 2026-" in run.last_error
     assert world.handled == []
+
+
+def test_a_run_whose_body_is_erased_before_it_is_read_ends_as_skipped(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.deliver(body=large())
+    read = world.blobs.get
+
+    def erased_before(key: str) -> bytes | None:
+        erased(world)
+        return read(key)
+
+    monkeypatch.setattr(world.blobs, "get", erased_before)
+    world.run_until_quiet()
+
+    run = world.run()
+    assert run is not None
+    assert run.status is Status.SKIPPED
+    assert "its payload was erased on 2026-" in run.last_error
+    assert world.handled == []
+
+
+def test_a_run_whose_body_is_erased_before_its_ordering_key_is_read_ends_as_skipped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = SerialWorld(handler(BILL))
+    world.deliver("evt-1", body=large())
+    world.deploy(with_handlers(serial()))
+    read = world.blobs.get
+
+    def erased_before(key: str) -> bytes | None:
+        erased(world)
+        return read(key)
+
+    monkeypatch.setattr(world.blobs, "get", erased_before)
+    world.work()
+
+    assert world.bill("evt-1").status is Status.SKIPPED
+
+
+def test_an_attempt_that_an_erasure_did_not_see_stores_no_text(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.script("acme.fulfil", Permanent(f"no such customer {PERSONAL}"))
+    world.deliver(body=BODY)
+    read, seen = world.table.get, list[Erasure | None]()
+
+    def erased_after(key: Key) -> Item | None:
+        row = read(key)
+        if key.sk == "event" and not seen:
+            seen.append(None)
+            seen.append(erased(world))
+        return row
+
+    monkeypatch.setattr(world.table, "get", erased_after)
+    world.work_once()
+
+    assert seen[1] == Erasure(world.clock.now(), ())
+    run = world.run()
+    assert run is not None
+    assert (run.status, run.last_error) == (Status.DEAD_LETTER, f"permanent: {ERASED}")
+    assert PERSONAL not in stored(world)
 
 
 def test_a_run_that_waits_for_its_retry_is_never_tried_again(world: World) -> None:

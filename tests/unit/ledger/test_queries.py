@@ -130,8 +130,10 @@ def test_what_a_queue_refuses_is_unavailable() -> None:
 
 def test_nothing_to_send_is_no_call() -> None:
     lanes, queues = lanes_of("default")
-    queues["default"].faults = lambda *_: Fault.BEFORE
+    calls: list[object] = []
+    queues["default"].faults = lambda *call: calls.append(call)
     lanes.send([])
+    assert calls == []
 
 
 def test_a_lane_s_own_queue_is_found_even_empty() -> None:

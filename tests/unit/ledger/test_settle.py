@@ -1,4 +1,4 @@
-"""What an attempt ends in, fenced by its lease; what is given up, as it was seen (G2, G3)."""
+"""The end of an attempt, fenced by its lease, and of a run that is given up (G2, G3)."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

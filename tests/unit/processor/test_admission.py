@@ -1,4 +1,4 @@
-"""What a run finds before it is claimed where its destination has no room for it."""
+"""Admission of a run whose destination has no room for it."""
 
 from dataclasses import replace
 

@@ -29,7 +29,7 @@ VECTORS = ROOT / "tests" / "vectors"
 SAMPLES = ROOT / "events" / "ingest"
 # The declared scheme has no provider, so no vectors of it are published.
 DECLARED = "hmac"
-# Of every form that providers give: text and base64, hex, a user's password, the parts of several.
+# Secrets of every form: text and base64, hex, a user's password, the parts of several.
 SECRETS = (SECRET, "00ff" * 16, f"it:{SECRET}", json.dumps({"client_id": "it", "secret": SECRET}))
 NAMES = sorted(providers.MODULES)
 PUBLISHED = [name for name in NAMES if name != DECLARED]
@@ -141,7 +141,7 @@ def signed(provider_name: str, sample: Sample | None = None) -> Case:
     headers = {"host": "inbox.example", **sent.headers}
     # As `sign` takes the path to be.
     delivery = Delivery("it", "POST", "/webhooks/it", sent.query, headers, sent.body, NOW)
-    # Who fetches a key may have to show who asks.
+    # A request for a key may need credentials.
     shared = public if provider.fetches is None else SECRETS[-1]
     secrets = (shared,) if provider.needs_secret else ()
     published = public.encode() if provider.fetches is not None else b""

@@ -28,7 +28,7 @@ VALID = [pytest.param(vector, id=vector["id"]) for _, vector in valid_vectors()]
 every_valid_vector = pytest.mark.parametrize("vector", VALID)
 every_provider = pytest.mark.parametrize("provider_name", NAMES)
 STAMPS = ("", "hello", "-1", "+1", "1.5", " 1", "9" * 19, "9" * 5000, "\u0661", "NaN", "\ud800")
-# Of a list of bare signatures any counts, whatever stands before it.
+# Any signature of a list of bare ones counts, whatever precedes it.
 BARE_LISTS = {"plivo-v3"}
 FORGED = {Reason.INVALID_SIGNATURE, Reason.MALFORMED, Reason.MISSING_SIGNATURE}
 

@@ -1,4 +1,4 @@
-"""What only Coinbase Commerce does: the event is inside of what changes from retry to retry."""
+"""Only Coinbase Commerce: the event is inside of what changes from retry to retry."""
 
 import json
 from typing import Any

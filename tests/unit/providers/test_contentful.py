@@ -1,4 +1,4 @@
-"""What only Contentful does: the path is signed, so it has to be known."""
+"""Only Contentful: the path is signed, so it has to be known."""
 
 from dataclasses import replace
 

@@ -124,7 +124,7 @@ def test_a_jwk_set_in_the_secret_names_the_agent_by_kid() -> None:
 
 
 def test_a_key_without_a_name_is_rejected_among_agents_own() -> None:
-    """Whoever had it could claim to be any of them."""
+    """A holder of it could claim to be any of them."""
     held = json.dumps({"keys": [jwk(PLANNER, kid="planner"), jwk(BUYER)]})
 
     assert agent_of(sent(token(PLANNER)), held) == "planner"

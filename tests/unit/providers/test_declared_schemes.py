@@ -217,7 +217,7 @@ def test_a_batch_is_split_into_events_with_an_id_of_several_parts() -> None:
 
 
 def test_a_signature_that_covers_a_part_of_the_body_lets_one_event_in() -> None:
-    """Whoever saw it could write other events, under other ids, around the part."""
+    """An eavesdropper could write other events, under other ids, around the part."""
     provider = declared("mailgun")
     sent = provider.send(
         Sample("1", "a", b'{"signature":{"token":"t"},"event-data":{"id":"1"}}'), SECRET, NOW

@@ -1,4 +1,4 @@
-"""What holds for every provider: sign a valid delivery, then break one part of it."""
+"""Properties of every provider: sign a valid delivery, then break one part of it."""
 
 from dataclasses import replace
 from datetime import timedelta

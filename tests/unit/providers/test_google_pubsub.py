@@ -1,4 +1,4 @@
-"""What only Pub/Sub does: Google signs, so the account is pinned; messages come in two forms."""
+"""Only Pub/Sub: Google signs, so the account is pinned; messages come in two forms."""
 
 from datetime import UTC, datetime
 

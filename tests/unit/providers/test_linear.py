@@ -1,4 +1,4 @@
-"""What only Linear does: the time stands in the body, and is new in every retry."""
+"""Only Linear: the time stands in the body, and is new in every retry."""
 
 import json
 from dataclasses import replace

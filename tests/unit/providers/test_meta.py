@@ -1,4 +1,4 @@
-"""What only Meta does: subscribing by a verify token, and many changes in one delivery."""
+"""Only Meta: subscribing by a verify token, and many changes in one delivery."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What only Graph does; whose tokens are taken is told by its vectors."""
+"""Only Graph: the handshake and the tokens; its vectors name the accepted issuers."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What only monday.com does: a challenge that is answered when it comes alone."""
+"""Only monday.com: a challenge that is answered when it comes alone."""
 
 import json
 

@@ -390,7 +390,7 @@ def second_events(case: Case, *, ignored: str = "", named: bool = True) -> list[
         if inbox.started != before:
             found.append(f"{label}: {receipt.outcome}")
         if receipt.outcome not in HARMLESS:
-            # What it left behind must not hide what the next one does.
+            # Its leftovers must not hide the effects of the next one.
             inbox = after_the_first(case, ignored)
             before = set(inbox.started)
     return found

@@ -1,4 +1,4 @@
-"""What only Plivo does: an old signature that covers no body, and a nonce."""
+"""Only Plivo: an old signature that covers no body, and a nonce."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What only Pusher does: a key beside the signature, and batches of events without ids."""
+"""Only Pusher: a key beside the signature, and batches of events without ids."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What only Vercel does: a log drain that is verified by a token in the answer."""
+"""Only Vercel: a log drain that is verified by a token in the answer."""
 
 import json
 

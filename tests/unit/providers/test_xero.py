@@ -1,4 +1,4 @@
-"""What only Xero does: intent to receive."""
+"""Only Xero: intent to receive."""
 
 import pytest
 

@@ -14,9 +14,9 @@ from webhook_inbox.queue.message import RunMessage
 def sweep(world: World, *, seconds: float = 300, finishes: bool = True) -> int:
     deadline = world.now + timedelta(seconds=seconds)
     queue = world.dlqs["default"]
-    removed, finished = dead_letters.sweep(queue, world.table, clock=world.clock, deadline=deadline)
-    assert finished is finishes
-    return removed
+    swept = dead_letters.sweep(queue, world.table, clock=world.clock, deadline=deadline)
+    assert swept.finished is finishes
+    return swept.removed
 
 
 def lay(world: World, *bodies: str) -> None:

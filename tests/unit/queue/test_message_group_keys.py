@@ -1,4 +1,4 @@
-"""What a serial handler's run is in order with, as the body of its event tells."""
+"""The ordering key of a serial handler's run, from the body of its event."""
 
 import json
 from typing import Any

@@ -145,6 +145,18 @@ def test_the_dlqs_are_swept_once_an_hour(world: World, minute: int) -> None:
     assert world.reconcile().count(Action.DLQ_REMOVED) == 1
 
 
+def test_a_sweep_tells_when_the_oldest_message_that_stays_was_sent(world: World) -> None:
+    """Each sweep receives every message, and CloudWatch's age leaves out what is received often."""
+    settled_copy(world)
+    world.clock.advance(hours=1)
+    world.dlqs["default"].send([Outgoing("foreign")])
+    sent = world.now
+    world.clock.advance(days=10)
+    assert world.reconcile().oldest_dead_letter == sent
+    world.clock.advance(minutes=1)
+    assert world.reconcile().oldest_dead_letter is None
+
+
 def test_a_schedule_that_skips_minutes_skips_no_sweep(world: World) -> None:
     settled_copy(world)
     (body,) = world.dlqs["default"].bodies

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from tests.unit.support.world import World
 from webhook_inbox.ledger.queries import DueEntry
 from webhook_inbox.ledger.schema import DEAD_FROM
 from webhook_inbox.replay.cursor import (
@@ -63,6 +64,16 @@ def test_a_time_without_a_zone_is_utc() -> None:
     assert request.received_after == datetime(2026, 1, 1, 9, 30, tzinfo=UTC)
 
 
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
+@pytest.mark.parametrize("status", ["dead_letter", "done"])
+def test_a_time_at_the_end_of_the_calendar_can_be_used(
+    world: World, time: str, status: str
+) -> None:
+    end = "received_before" if time > "2026" else "received_after"
+    world.replay(dry_run=True, status=[status], **{"received_after": "2026-01-01", end: time})
+    world.replay(dry_run=True, status=[status], received_after=time)
+
+
 @pytest.mark.parametrize(
     ("payload", "named"),
     [
@@ -75,6 +86,11 @@ def test_a_time_without_a_zone_is_utc() -> None:
         ({"event_ids": ["x"] * 1001}, "event_ids"),
         ({"event_ids": "evt-1"}, "event_ids"),
         ({"event_ids": [5]}, "event_ids.0"),
+        ({"event_ids": [""]}, "event_ids.0"),
+        ({"event_ids": ["\ud800"]}, "event_ids.0"),
+        ({"event_ids": ["x" * 10_001]}, "event_ids.0"),
+        ({"reason": "\ud800", "source": "acme"}, "reason"),
+        ({"received_after": "2026-01-02", "received_before": "2026-01-01"}, "not be later than"),
         ({"received_after": "yesterday"}, "received_after"),
         ({"sourse": "acme"}, "sourse"),
         ({"reason": "x" * 501}, "reason"),

@@ -23,7 +23,7 @@ def test_the_common_path_costs_two_calls_at_ingest_and_two_writes_at_work(world:
     world.deliver("evt-2")
     assert world.plan.operations() == ["PutItem", "SendMessageBatch"]
 
-    # Whether its handler is paused is asked once in five seconds.
+    # A worker reads the pause of its handler once in five seconds.
     world.work_once()
     assert world.plan.operations() == ["ReceiveMessage", "GetItem", "GetItem", "UpdateItem",
                                        "UpdateItem", "DeleteMessage"]  # fmt: skip

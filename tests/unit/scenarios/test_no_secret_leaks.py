@@ -51,7 +51,7 @@ def receiving(case: Case, world: World) -> Ingest:
 @pytest.mark.parametrize("provider_name", NAMES)
 def test_no_signature_of_an_accepted_event_is_stored(provider_name: str, world: World) -> None:
     case = signed(provider_name)
-    # What stands in the body is part of the event.
+    # The text in the body is part of the event.
     sensitive = {k: v for k, v in SENSITIVE.items() if k not in case.delivery.headers}
     sent = replace(case.delivery, headers={**case.delivery.headers, **sensitive})
     receipt = receiving(case, world).receive(sent)

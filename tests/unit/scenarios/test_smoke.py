@@ -135,7 +135,7 @@ def test_a_sweep_removes_a_dead_letter_whose_rows_were_deleted(world: World) -> 
     queue.send([Outgoing(body) for body in bodies])
     deadline = world.now.replace(hour=1)
     swept = dead_letters.sweep(queue, world.table, clock=world.clock, deadline=deadline)
-    assert swept == (1, True)
+    assert (swept.removed, swept.finished) == (1, True)
     assert queue.bodies == bodies[1:]
 
 

@@ -377,7 +377,7 @@ class World:
         raise AssertionError(f"not quiet after {steps} steps: {self.statuses()}")
 
     def quiet(self) -> bool:
-        """Whether nothing will happen any more without a person."""
+        """True if nothing more will happen without a person."""
         ended = {EventStatus.DONE, EventStatus.SKIPPED, EventStatus.DEAD_LETTER, EventStatus.HELD}
         return not any(map(len, self.queues.values())) and set(self.statuses().values()) <= ended
 

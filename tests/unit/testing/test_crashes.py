@@ -93,7 +93,7 @@ def test_a_handler_that_catches_everything_is_not_heard_of_either() -> None:
     def cling(event: Event, ctx: Context) -> Any:
         try:
             ctx.effect("first", lambda: 1)
-        except BaseException:  # noqa: BLE001 - as somebody may
+        except BaseException:  # noqa: BLE001 - as a handler may
             ctx.http("crm").post("/farewell", json={})
 
     inbox = Inbox(router, destinations={"crm": crm})

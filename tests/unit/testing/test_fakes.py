@@ -1,4 +1,4 @@
-"""What a destination does that was told to."""
+"""The configured behaviour of a fake destination."""
 
 import httpx
 import pytest

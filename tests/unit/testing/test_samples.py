@@ -15,7 +15,7 @@ from webhook_inbox.testing.samples import Draft, delivery, draft, trusting
 
 EVENTS = Path(__file__).parents[3] / "events" / "ingest"
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
-# What each sample is to the inbox without being an event.
+# The samples that are no events, with their meaning to the inbox.
 NO_EVENTS = ("challenge", "validation", "handshake", "verification")
 
 

@@ -47,6 +47,10 @@ def fulfil(event, ctx):
 '''
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "moto: the ledger is in moto's DynamoDB, the bodies in S3")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _one_command_tree() -> Iterator[None]:
     """Builds the tree of commands once; for each call, it takes longer than most commands."""
@@ -70,11 +74,16 @@ def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def inbox() -> Iterator[Inbox]:
-    """An inbox in moto."""
+def inbox(request: pytest.FixtureRequest) -> Iterator[Inbox]:
+    """An inbox over the doubles; secrets, callers, alarms and figures are moto's.
+
+    tests/contract proves that the doubles agree with AWS. The tests marked `moto`, at least one of
+    each command that reads or writes the ledger, keep rows and bodies in moto's DynamoDB and S3.
+    """
     with mock_aws():
         made = Inbox()
-        made.move_to_aws()
+        if request.node.get_closest_marker("moto"):
+            made.move_to_aws()
         yield made
 
 

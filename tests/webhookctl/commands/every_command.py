@@ -49,6 +49,7 @@ EFFECTS = {
     "rejected release": "destructive",
     "rejected show": "read",
     "replay": "destructive",
+    "runbook": "read",
     "secrets enrol": "write",
     "secrets list": "read",
     "secrets revoke": "destructive",
@@ -96,6 +97,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "rejected release": (),
     "rejected show": ("1-1",),
     "replay": ("--handler", "no.such"),
+    "runbook": (),
     "secrets enrol": ("acme",),
     "secrets list": (),
     "secrets revoke": ("acme", "--previous"),
@@ -119,9 +121,10 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
 def ended(code: int, told: str) -> bool:
     """Returns whether a call with these arguments ended as expected.
 
-    Some name a handler or a source that does not exist, so that they end at once.
+    Some name a handler, a source or a destination that does not exist, so that they end at once.
     """
-    unknown = "no handler no.such" in told or "no source no-such" in told
+    names = ("handler no.such", "source no-such", "destination crm")
+    unknown = any(f"no {name}" in told for name in names)
     return code in {0, 1} or (code == 2 and unknown)
 
 

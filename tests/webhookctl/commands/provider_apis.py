@@ -36,7 +36,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Said:
-    """What the API answers."""
+    """Answers as the API does."""
 
     status: int
     data: Any = None
@@ -50,7 +50,7 @@ class Said:
 
 
 class ProviderApi(ABC):
-    """What both have in common.
+    """The behaviour that both APIs share.
 
     `instead` is what the next requests are answered, whatever they ask; None answers one as
     usual. `page` is the most entries that a page holds.

@@ -1,4 +1,4 @@
-"""An inbox for the command line to operate: the real core over moto, its Lambda in this process."""
+"""An inbox for the command line to operate: the real core over the doubles, or over moto."""
 
 import io
 import json
@@ -23,7 +23,7 @@ from webhook_inbox.adapters.memory import MemoryTable
 from webhook_inbox.domain.errors import InboxError
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
 from webhook_inbox.domain.model import Delivery, Run
-from webhook_inbox.domain.ports import Clock, Queue, Table
+from webhook_inbox.domain.ports import Blobs, Clock, Queue, Table
 from webhook_inbox.domain.secrets import TOKEN_KEY
 from webhook_inbox.ledger.lease import Lease, claim
 from webhook_inbox.ledger.queries import Ledger
@@ -77,7 +77,7 @@ class Inbox(World):
         self.vault.rotate("stripe", SECRET)
 
     def move_to_aws(self) -> None:
-        """Lets its rows and bodies lie in moto's DynamoDB and S3."""
+        """Keeps its rows and bodies in moto's DynamoDB and S3 from now on."""
         create_bucket(client("s3"), "bodies")
         tables = client("dynamodb")
         self.table = DynamoTable(tables, create_table(tables, "ledger"))  # type: ignore[assignment]
@@ -101,7 +101,7 @@ class Inbox(World):
 
 
 class StagedTarget(Target):
-    """A target whose work queues are those that the inbox's workers look at."""
+    """A target whose queues are the inbox's own; its table and bucket are moto's."""
 
     @property
     def lanes(self) -> Lanes:
@@ -115,12 +115,17 @@ class StagedTarget(Target):
 
 
 class MemoryTarget(StagedTarget):
-    """A target whose ledger is the double: for what reads a whole day, which moto does slowly."""
+    """A target whose table and bucket are the inbox's doubles, fifty times as fast as moto's."""
 
     @property
     def table(self) -> Table:
-        table: Table = self.client("memory")
+        table: Table = self.client("table")
         return table
+
+    @property
+    def blobs(self) -> Blobs:
+        blobs: Blobs = self.client("blobs")
+        return blobs
 
 
 class Lambda:
@@ -140,20 +145,21 @@ class Lambda:
         try:
             return answered(self.inbox.replay(**payload).to_data())
         except InboxError as error:
-            return failed(str(error))
+            return failed(str(error), type(error).__name__)
 
 
 def answered(data: object) -> dict[str, Any]:
     return {"StatusCode": 200, "Payload": io.BytesIO(json.dumps(data).encode())}
 
 
-def failed(message: str) -> dict[str, Any]:
-    return {**answered({"errorMessage": message}), "FunctionError": "Unhandled"}
+def failed(message: str, kind: str = "Exception") -> dict[str, Any]:
+    fault = {"errorMessage": message, "errorType": kind}
+    return {**answered(fault), "FunctionError": "Unhandled"}
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a command did; `err` is without the line that names the target."""
+    """The result of a command; `err` is without the line that names the target."""
 
     code: int
     out: str
@@ -225,6 +231,7 @@ class Cli:
             dlq_urls=dict.fromkeys(self.inbox.queues, DEAD_URL),
             processors={"default": "processor"},
             reconciler="reconciler",
+            log_groups={"reconciler": "the-reconciler-logs", "ingest": "the-ingest-logs"},
             read_manifest=self._read_manifest,
             stack_id=STACK_ID,
         )
@@ -238,7 +245,8 @@ class Cli:
     def _client(self, service: str) -> Any:
         doubles = {
             "lambda": self.replay,
-            "memory": self.inbox.table,
+            "table": self.inbox.table,
+            "blobs": self.inbox.blobs,
             "lanes": self.inbox.lanes,
             "dlqs": self.inbox.dlqs,
         }

@@ -48,7 +48,7 @@ def put(name: str, severity: str, *actions: str, stack: str = STACK) -> None:
     client("cloudwatch").put_metric_alarm(
         AlarmName=name,
         AlarmDescription=f"Five died. First: `webhookctl --stack {stack} inbox list`."
-        f" Severity: {severity}. Runbook: docs/runbook.md#dead-letter-burst",
+        f" Severity: {severity}. Runbook: `webhookctl --stack {stack} runbook dead-letter-burst`",
         AlarmActions=list(actions),
         MetricName="Runs",
         Namespace="WebhookInbox/Test",
@@ -87,7 +87,7 @@ def test_the_alarms_are_listed_with_their_addresses(cli: Cli, alarms: Topics) ->
     burst = found["DeadLetterBurst"]
     assert (burst["severity"], burst["state"]) == ("page", "OK")
     assert (burst["confirmed"], burst["pending"]) == (["https://pager.example/x"], [])
-    assert burst["runbook"] == "docs/runbook.md#dead-letter-burst"
+    assert burst["runbook"] == f"webhookctl --stack {STACK} runbook dead-letter-burst"
     assert found["IngestSlow"]["confirmed"] == []
 
 
@@ -99,9 +99,8 @@ def test_an_alarm_that_is_on_comes_first_with_its_reason_and_command(
     first = shown.out.splitlines()[1]
     assert first.split()[:2] == ["ApiErrors", "ALARM"]
     assert first.endswith("5 died")
-    assert f"ApiErrors: first `webhookctl --stack {STACK} inbox list`; see docs/runbook.md#" in (
-        shown.err
-    )
+    program = f"`webhookctl --stack {STACK} "
+    assert f"ApiErrors: first {program}inbox list`; then {program}runbook " in shown.err
     assert "by Consequences" in shown.out
 
 
@@ -124,6 +123,7 @@ def test_a_test_without_yes_sends_nothing(cli: Cli, alarms: Topics) -> None:
     assert [*changes(ERRORS), *changes(BURST)] == ["5 died"] * 2
 
 
+@pytest.mark.moto
 def test_a_test_sets_one_alarm_of_each_topic_and_records_it(cli: Cli, alarms: Topics) -> None:
     found = cli("alarms", "test", "--yes", "--by", "ana", "--json").objects
     assert [(each["alarm"], each["sent"]) for each in found] == [
@@ -172,11 +172,13 @@ def test_a_stack_of_another_version_is_to_be_deployed_again(cli: Cli) -> None:
 def test_the_texts_are_read_as_the_stack_writes_them() -> None:
     from webhook_inbox_cdk.alarm_declaration import Severity, describe  # noqa: PLC0415 - loads jsii
 
-    text = describe("It failed.", first="alarms list", severity=Severity.PAGE, id="RunsLost")
+    text = describe(
+        "It failed.", first="alarms list", severity=Severity.PAGE, page="runs-lost", stack="S"
+    )
     found = alarm_states._TEXT.search(text)
     assert found is not None
     assert found.groupdict() == {
-        "first": "webhookctl alarms list",
+        "first": "webhookctl --stack S alarms list",
         "severity": "page",
-        "page": "docs/runbook.md#runs-lost",
+        "page": "webhookctl --stack S runbook runs-lost",
     }

@@ -46,6 +46,7 @@ def test_an_action_is_listed_with_actor_reason_and_result(cli: Cli, dead: Inbox)
             "reason": "looked at it",
             "forced": False,
             "counts": {"skipped": 1},
+            "stopped": None,
             "request": {"source": "acme", "handler": "acme.notify"},
             "event_ids": ["evt-1"],
         }
@@ -82,10 +83,25 @@ def test_the_window_is_a_day_by_default(cli: Cli, dead: Inbox) -> None:
     assert len(rows(cli, "--since", "3d")) == 1
 
 
-def test_a_window_that_ends_before_it_begins_is_refused(cli: Cli) -> None:
-    shown = cli("audit", "--since", "1h", "--until", "2h")
+@pytest.mark.parametrize(
+    "command", ["audit", "inbox list", "inbox search a", "inbox errors", "replay --source acme"]
+)
+def test_a_window_that_ends_before_it_begins_is_refused(cli: Cli, command: str) -> None:
+    shown = cli(*command.split(), "--since", "5m", "--until", "10m")
     assert shown.code == 2
-    assert "--since 1h is not before --until 2h" in shown.err
+    assert "--since 5m is not before --until 10m" in shown.err
+
+
+def test_no_window_reads_more_days_than_actions_are_kept(cli: Cli, dead: Inbox) -> None:
+    cli("skip", "evt-1", *WHY)
+    before = len(dead.plan.operations())
+    assert len(rows(cli, "--since", "0001-01-01", "--until", "9999-12-31")) == 1
+    assert len(dead.plan.operations()) - before < 80
+
+
+def test_an_event_with_a_long_id_is_found(cli: Cli, dead: Inbox) -> None:
+    cli("replay", "e" * 600, "evt-1", "--yes")
+    assert [row["action"] for row in rows(cli, "--event", "e" * 600)] == ["replay"]
 
 
 def test_an_action_that_was_cut_off_is_not_finished(
@@ -193,6 +209,7 @@ def test_a_changed_secret_is_audited_without_its_value(cli: Cli, inbox: Inbox) -
     assert "a-new-value-of-the-secret" not in str(list(inbox.table.query("audit#2026-01-01")))
 
 
+@pytest.mark.moto
 def test_without_its_audit_row_no_secret_is_set(
     cli: Cli, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -208,6 +225,7 @@ def refuse(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DynamoTable, "put", put)
 
 
+@pytest.mark.moto
 def test_without_its_audit_row_nothing_is_replayed(
     cli: Cli, dead: Inbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,6 +31,7 @@ def test_a_batch_and_its_items_are_listed(cli: Cli, inbox: Batches) -> None:
     assert "done" in cli("inbox", "list", "--type", "delivered").out
 
 
+@pytest.mark.moto
 def test_a_batch_shows_what_became_of_its_items(cli: Cli, inbox: Batches) -> None:
     batch = inbox.sent(mail("a"), mail("b", "open"), mail("c"))
     inbox.run_until_quiet()

@@ -2,13 +2,11 @@
 
 import gzip
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from moto import mock_aws
 
 from tests.contract.resources import create_bucket
 from tests.unit.ledger.test_erasure import large
@@ -19,12 +17,9 @@ ADA = "ada@example.com"
 
 
 @pytest.fixture
-def inbox() -> Iterator[Inbox]:
-    with mock_aws():
-        made = Inbox()
-        made.move_to_aws()
-        deliver(made)
-        yield made
+def inbox(inbox: Inbox) -> Inbox:
+    deliver(inbox)
+    return inbox
 
 
 def deliver(inbox: Inbox) -> None:
@@ -90,6 +85,7 @@ def test_one_source_can_be_exported(cli: Cli, inbox: Inbox, tmp_path: Path) -> N
     assert sources == {"github"}
 
 
+@pytest.mark.moto
 def test_a_bucket_receives_the_same_files(cli: Cli, inbox: Inbox, tmp_path: Path) -> None:
     create_bucket(client("s3"), "archive")
     cli("inbox", "export", "--to", str(tmp_path), "--since", "4h")

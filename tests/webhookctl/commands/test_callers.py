@@ -44,7 +44,7 @@ SECRETS = {
     "passwords": "p:planner-key",
 }
 AGENTS = {"agents": "planner", "shared": "planner", "keys": "planner", "passwords": None}
-# What signs where the secret only verifies.
+# The private key that signs where the secret only verifies.
 PRIVATE = secret(planner=private_pem(private("planner")))
 
 

@@ -37,6 +37,7 @@ def test_a_token_completes_its_job(cli: Cli, labour: Labour) -> None:
     assert labour.returned == [{"pages": 7}]
 
 
+@pytest.mark.moto
 def test_a_name_completes_it_as_well_and_is_audited(cli: Cli, labour: Labour) -> None:
     shown = cli("complete", *BY_NAME, "--result", "[1]", "--by", "kim", "--json")
 

@@ -1,12 +1,10 @@
 """`destinations list`: circuit, rate, waiting runs, oldest run and next probe."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from moto import mock_aws
 
 from tests.unit.support.world import handler
 from tests.webhookctl.commands.stage import KIM, MANIFEST, Cli, Inbox
@@ -26,12 +24,10 @@ CALLING = replace(
 
 
 @pytest.fixture
-def inbox() -> Iterator[Inbox]:
-    """An inbox in memory whose handler calls a destination; its caller is moto's."""
-    with mock_aws():
-        made = Inbox()
-        made.deploy(CALLING)
-        yield made
+def inbox(inbox: Inbox) -> Inbox:
+    """An inbox whose handler calls a destination."""
+    inbox.deploy(CALLING)
+    return inbox
 
 
 @pytest.fixture

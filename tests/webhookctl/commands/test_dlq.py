@@ -27,6 +27,7 @@ def test_an_empty_queue_is_one_line(cli: Cli, inbox: Inbox, dlq: str) -> None:
     ]
 
 
+@pytest.mark.moto
 def test_dead_runs_are_grouped_by_handler_and_error(cli: Cli, inbox: Inbox, dlq: str) -> None:
     for number in range(3):
         inbox.dead(f"evt-{number}")
@@ -35,6 +36,10 @@ def test_dead_runs_are_grouped_by_handler_and_error(cli: Cli, inbox: Inbox, dlq:
     assert (lane["lane"], lane["messages"], lane["dead_runs"]) == ("default", 3, 3)
     assert (cause["handler"], cause["runs"]) == ("acme.fulfil", 3)
     assert cause["oldest"].startswith("2026-01-01T00:00:")
+    assert lane["oldest_seconds"] == 0
+    inbox.clock.advance(days=10)
+    [_, row, *_] = cli("dlq", "list").out.splitlines()
+    assert row.split()[:4] == ["default", "3", "10", "d"]
     shown = cli("dlq", "list")
     assert cause["error"] in shown.out
     assert "`webhookctl replay --handler acme.fulfil`" in shown.err

@@ -1,6 +1,7 @@
 """`doctor`: each check finds its fault, names the remedy, and one refused call hides no other."""
 
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -8,7 +9,6 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from moto import mock_aws
 
 from tests.docs.pages import ROOT
 from tests.unit.support.people import person
@@ -77,9 +77,10 @@ HEALTHY: dict[str, dict[str, Any]] = {
     "list_subscriptions_by_topic": {
         "Subscriptions": [{"SubscriptionArn": "arn:topic:1", "Endpoint": "a@acme.io"}]
     },
+    "filter_log_events": {"events": []},
     "detect_stack_drift": {"StackDriftDetectionId": "1"},
 }
-SERVICES = {"cloudformation", "lambda", "events", "sqs", "cloudwatch", "sns"}
+SERVICES = {"cloudformation", "lambda", "events", "sqs", "cloudwatch", "sns", "logs"}
 
 
 class Account:
@@ -109,12 +110,11 @@ def json_copy(answers: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture
-def inbox() -> Inbox:
-    """An inbox in memory whose reconciler has just run."""
-    made = Inbox()
-    made.deploy(CALLING)
-    passed(made, age=timedelta(seconds=20))
-    return made
+def inbox(inbox: Inbox) -> Inbox:
+    """An inbox whose reconciler has just run."""
+    inbox.deploy(CALLING)
+    passed(inbox, age=timedelta(seconds=20))
+    return inbox
 
 
 def passed(inbox: Inbox, *, age: timedelta) -> None:
@@ -134,12 +134,6 @@ def account(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Account:
     return made
 
 
-@pytest.fixture
-def cli(cli: Cli) -> Iterator[Cli]:
-    with mock_aws():
-        yield cli
-
-
 def found(cli: Cli, *words: str) -> dict[str, dict[str, Any]]:
     """Returns the findings by check."""
     return {each["check"]: each for each in cli("doctor", *words, "--json").objects}
@@ -152,7 +146,7 @@ def finding(cli: Cli, check: str) -> tuple[str, str, str]:
 
 def test_a_healthy_inbox_has_no_finding(cli: Cli, account: Account) -> None:
     shown = cli("doctor")
-    assert (shown.code, shown.err) == (0, "17 ok.\n"), shown.out
+    assert (shown.code, shown.err) == (0, "18 ok.\n"), shown.out
     assert "ok       recovery: a killed worker's run continues within 6 min\n" in shown.out
     assert "ok       code: version abc123; no valid checkout here to compare\n" in shown.out
     assert all(len(line) <= 80 for line in shown.out.splitlines())
@@ -249,7 +243,7 @@ def test_a_fault_of_a_queue_is_found(
     account.answers["get_queue_attributes"] = {"Attributes": attributes}
     judged, figure, _ = finding(cli, check)
     assert judged == level
-    assert ("oldest 33 min" in figure) == (value == "7")
+    assert ("oldest 33 min" in figure) == (value == "7" and check == "queue default")
 
 
 @pytest.mark.parametrize(("minutes", "level"), [(1, "warning"), (10, "failure")])
@@ -268,7 +262,53 @@ def test_a_reconciler_that_stopped_is_found(
     passed(inbox, age=timedelta(minutes=minutes))
     judged, figure, remedy = finding(cli, "reconciler")
     assert (judged, figure) == (level, f"last pass {minutes} min ago")
-    assert "`aws logs tail /aws/lambda/reconciler --since 30m`" in remedy
+    assert "`aws logs tail the-reconciler-logs --since 1h --filter-pattern '{ $.level" in remedy
+
+
+def logged(*lines: dict[str, Any], more: bool = False) -> dict[str, Any]:
+    """A page of a log, a minute between two lines."""
+    at = to_ms(NOW - timedelta(minutes=len(lines)))
+    events = [
+        {"timestamp": at + 60_000 * place, "message": json.dumps(line)}
+        for place, line in enumerate(lines)
+    ]
+    return {"events": events, **({"nextToken": "next"} if more else {})}
+
+
+CONFLICT = {"message": "delivery conflict", "source": "github", "event_id": "evt-1", "level": "x"}
+
+
+def test_the_latest_error_of_a_log_is_found_with_the_command_that_shows_all(
+    cli: Cli, account: Account
+) -> None:
+    account.answers["filter_log_events"] = logged({"message": "delivery broken"}, CONFLICT)
+    shown = cli("doctor").out
+    told = "logs: ingest: 2 errors within an hour; 1 min ago: delivery conflict, github, evt-1"
+    assert told in shown
+    assert "`aws logs tail the-ingest-logs --since 1h --filter-pattern '{ $.level =" in shown
+    assert "reconciler: 2 errors" in shown
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (json.dumps({"record": {"status": "timeout"}}), "Lambda reports timeout"),
+        ("[ERROR] no JSON", "[ERROR] no JSON"),
+        (json.dumps({"errorMessage": "x" * 300}), f"{'x' * 199}…"),
+    ],
+)
+def test_a_line_of_lambda_is_told_as_it_is(
+    cli: Cli, account: Account, line: str, told: str
+) -> None:
+    event = {"timestamp": to_ms(NOW), "message": line}
+    account.answers["filter_log_events"] = {"events": [event]}
+    assert finding(cli, "logs")[1].endswith(told)
+
+
+def test_a_long_log_is_not_read_to_its_end(cli: Cli, account: Account) -> None:
+    account.answers["filter_log_events"] = logged(CONFLICT, more=True)
+    assert "at least 5 errors" in finding(cli, "logs")[1]
+    assert account.calls.count("filter_log_events") == 2 * 5
 
 
 def test_a_secret_without_a_value_is_found(cli: Cli, account: Account) -> None:
@@ -344,7 +384,7 @@ def test_on_this_machine_what_does_not_apply_is_left_out_with_a_reason(
     cli.local = True
     every = found(cli)
     skipped = {name for name, each in every.items() if each["level"] == "skipped"}
-    assert skipped == {"drift", "clock"}
+    assert skipped == {"drift", "clock", "logs", "alarms", "alarm addresses"}
     assert all(every[name]["figure"] for name in skipped)
     assert "get_metric_data" not in account.calls
 

@@ -131,7 +131,7 @@ def test_a_span_that_is_too_long_or_none_is_refused(
 def test_a_source_that_is_not_deployed_is_refused(asana: Cli) -> None:
     del asana.urls["asana"]
     shown = asana("secrets", "enrol", "asana")
-    assert shown.code == 1
+    assert shown.code == 2
     assert "no source asana is deployed; known sources: acme, github, stripe" in shown.err
 
 

@@ -1,5 +1,7 @@
 """`erase`: erases an event's payload and keeps its ledger."""
 
+import pytest
+
 from tests.webhookctl.commands.stage import KIM, Cli, Inbox
 from webhook_inbox.domain.errors import Permanent
 from webhook_inbox.domain.model import Status
@@ -20,6 +22,7 @@ def test_nothing_is_erased_without_yes(cli: Cli, inbox: Inbox) -> None:
     assert cli("inbox", "inspect", "evt-1", "--body").code == 0
 
 
+@pytest.mark.moto
 def test_an_erased_event_shows_no_body_and_no_error(cli: Cli, inbox: Inbox) -> None:
     inbox.fails("acme.fulfil", Permanent("no such customer ada@example.com"))
     inbox.deliver("evt-1")

@@ -1,23 +1,14 @@
 """`erase --tenant`: erases the payloads of all stored events of a tenant."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from moto import mock_aws
 
 from tests.unit.support.world import ACME
 from tests.webhookctl.commands.stage import MANIFEST, Cli, Inbox
 from webhook_inbox.domain.errors import Held
 
 WHY = ("--reason", "GDPR request 17", "--by", "kim")
-
-
-@pytest.fixture
-def inbox() -> Iterator[Inbox]:
-    """An inbox in memory, since the retention has thousands of partitions; STS is moto's."""
-    with mock_aws():
-        yield Inbox()
 
 
 @pytest.fixture

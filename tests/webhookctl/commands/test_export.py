@@ -170,6 +170,7 @@ def test_every_body_survives(cli: Cli, inbox: Inbox, tmp_path: Path, name: str) 
     assert formatted(tmp_path / "test_it.py") == ""
 
 
+@pytest.mark.moto
 def test_a_large_body_has_a_file_of_its_own(cli: Cli, inbox: Inbox, tmp_path: Path) -> None:
     body = b"x" * 16_385
     fail(inbox, Permanent("no"), body)

@@ -1,22 +1,16 @@
 """`inbox errors`: the failed runs, grouped by their cause."""
 
 import shlex
-from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from moto import mock_aws
 
 from tests.webhookctl.commands.stage import Cli, Inbox
 from webhook_inbox.domain.errors import Permanent, Transient
+from webhook_inbox.domain.model import Status
+from webhook_inbox.ledger.queries import Ledger
 from webhookctl.explain import failures
-
-
-@pytest.fixture
-def inbox() -> Iterator[Inbox]:
-    """An inbox in memory; its caller is moto's."""
-    with mock_aws():
-        yield Inbox()
 
 
 def raises(inbox: Inbox, handler: str, *errors: BaseException) -> None:
@@ -107,7 +101,47 @@ def test_what_people_read(cli: Cli, inbox: Inbox) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [(["id", "id"], "KeyError: 'id'"), (["id", "name"], "KeyError: <text>")],
+)
+def test_an_error_that_all_runs_have_is_shown_with_its_own_texts(
+    cli: Cli, inbox: Inbox, keys: list[str], message: str
+) -> None:
+    raises(inbox, "acme.notify", *map(KeyError, keys))
+    assert f"\nmessage   {message}\n" in cli("inbox", "errors").out
+    [found] = groups(cli)
+    assert found["message"] == "KeyError: <text>"
+
+
 def test_nothing_and_wrong_names(cli: Cli) -> None:
     assert "No failing or dead runs found." in cli("inbox", "errors").err
     assert "no handler acme.x" in cli("inbox", "errors", "--handler", "acme.x").err
     assert cli("inbox", "errors", "--status", "done").code == 2
+
+
+def test_groups_of_one_line_have_one_replay_for_all(
+    cli: Cli, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(failures, "line_of", lambda _: "functions/handlers/erp.py:22")
+    raises(inbox, "acme.notify", *[Permanent(f"no {name}") for name in ("sku", "size", "color")])
+    for each in groups(cli):
+        found = cli(*shlex.split(each["replay_of_class"])[1:], "--json").data
+        assert (found["dry_run"], found["matched"]) == (True, 3)
+    told = "or all    every Permanent of acme.notify:\n          webhookctl replay --handler"
+    assert told in cli("inbox", "errors").out
+
+
+def test_one_group_of_a_line_has_its_own_replay_only(cli: Cli, inbox: Inbox) -> None:
+    raises(inbox, "acme.notify", Permanent("no sku"))
+    assert groups(cli)[0]["replay_of_class"] is None
+
+
+def test_a_run_that_dies_while_the_command_reads_is_counted_once(
+    cli: Cli, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raises(inbox, "acme.notify", Permanent("no sku"))
+    dead = inbox.run("evt-0", "acme.notify")
+    failing = iter([replace(dead, status=Status.FAILED)])
+    monkeypatch.setattr(Ledger, "due_runs", lambda *_, **__: failing)
+    assert [(each["count"], each["dead"]) for each in groups(cli)] == [(1, 0)]

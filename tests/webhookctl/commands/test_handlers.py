@@ -3,6 +3,8 @@
 import re
 from typing import Any
 
+import pytest
+
 from tests.webhookctl.commands.stage import KIM, MANIFEST, Cli, Inbox
 from webhook_inbox.domain.model import Status
 from webhook_inbox.ledger.pauses import RESUMPTION, control_key
@@ -82,6 +84,7 @@ def test_as_json_either_says_what_it_did(cli: Cli) -> None:
 # -- resume
 
 
+@pytest.mark.moto
 def test_a_resumed_handler_takes_up_what_waits_within_two_minutes(cli: Cli, inbox: Inbox) -> None:
     pause(cli)
     waiting(inbox, "evt-1", "evt-2")
@@ -138,6 +141,7 @@ def test_every_deployed_handler_is_listed(cli: Cli) -> None:
     }
 
 
+@pytest.mark.moto
 def test_a_paused_one_shows_since_when_by_whom_why_and_what_waits(cli: Cli, inbox: Inbox) -> None:
     pause(cli)
     waiting(inbox, "evt-1", "evt-2")

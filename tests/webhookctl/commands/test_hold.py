@@ -192,6 +192,7 @@ def test_a_run_that_is_not_held_says_how_it_stands(cli: Cli, inbox: Inbox) -> No
     )
 
 
+@pytest.mark.moto
 def test_a_decision_that_came_second_says_how_the_run_stands(
     cli: Cli, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -314,7 +315,7 @@ def test_the_command_that_inspect_names_works_as_it_stands(cli: Cli, inbox: Inbo
     asked = hold(inbox, type_="refunded")
     effect(inbox, asked.run)
     words = cli("inbox", "inspect", "evt-1", "--json").data["next_action"]
-    found = re.search(r"If it happened: webhookctl (.*?) --result JSON", words)
+    found = re.search(r"as in a run that is done: webhookctl (.*?) --result JSON", words)
     assert found is not None
     assert cli(*found[1].split()).code == 0
     assert notify(inbox) is Status.PENDING
@@ -331,6 +332,7 @@ def test_inspect_shows_who_approved_and_why(cli: Cli, inbox: Inbox) -> None:
     assert f"    2026-01-01T00:00:00.001Z  effect:refund by {KIM}: looked at it" in people
 
 
+@pytest.mark.moto
 def test_a_commit_by_hand_shows_whose_word_it_is(cli: Cli, inbox: Inbox) -> None:
     asked = hold(inbox, type_="refunded")
     effect(inbox, asked.run)
@@ -445,6 +447,7 @@ def test_the_oldest_are_listed_first_up_to_the_limit(cli: Cli, inbox: Inbox) -> 
     assert "Showing the oldest 1" in shown.err
 
 
+@pytest.mark.moto
 def test_a_table_that_fails_midway_says_how_far_it_got(
     cli: Cli, inbox: Inbox, checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

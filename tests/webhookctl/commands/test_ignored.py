@@ -35,6 +35,7 @@ def test_counts_and_the_last_time_are_shown(cli: Cli, inbox: Inbox) -> None:
     assert shown.err.startswith("Counted since 2025-12-31 (UTC); the events are not stored.")
 
 
+@pytest.mark.moto
 def test_as_json_with_filters(cli: Cli, inbox: Inbox) -> None:
     inbox.deliver("evt-1", type_="invoice.voided")
     inbox.deliver("evt-2", type_="created")

@@ -22,6 +22,7 @@ from webhookctl.display.evidence import Logs, attempt_evidence
 ANSI = re.compile(r"\x1b")
 
 
+@pytest.mark.moto
 def test_a_done_event_as_json_has_exactly_these_fields(cli: Cli, inbox: Inbox) -> None:
     inbox.deliver(type_="refunded")
     inbox.work()
@@ -243,6 +244,7 @@ def failing(inbox: Inbox) -> Run:
     return inbox.run(handler="acme.notify")
 
 
+@pytest.mark.moto
 def test_an_effect_in_doubt_is_shown_with_its_key_and_for_how_long_that_is_honoured(
     cli: Cli, inbox: Inbox
 ) -> None:
@@ -474,6 +476,7 @@ def test_a_body_that_is_no_text_is_shown_in_base64(cli: Cli, inbox: Inbox) -> No
     assert base64.b64decode(shown["body_base64"]) == body
 
 
+@pytest.mark.moto
 def test_a_large_body_is_fetched_from_the_bucket(cli: Cli, inbox: Inbox) -> None:
     body = bytes(range(256)) * 100
     inbox.deliver(body=body)
@@ -502,6 +505,7 @@ def test_an_id_that_two_sources_know_asks_for_the_source(cli: Cli, inbox: Inbox)
     assert cli("inbox", "inspect", "same", "--source", "github", "--json").data["type"] == "issues"
 
 
+@pytest.mark.moto
 def test_an_id_too_long_for_a_key_is_found_all_the_same(cli: Cli, inbox: Inbox) -> None:
     inbox.deliver("x" * 600)
     shown = cli("inbox", "inspect", "x" * 600, "--json").data
@@ -519,6 +523,7 @@ def test_refused_deliveries_of_the_id_are_told(cli: Cli, inbox: Inbox) -> None:
     inbox.deliver(body=b'{"other": true}')
     shown = cli("inbox", "inspect", "evt-1").out
     assert "acme: a delivery with this id and different content was rejected as a conflict" in shown
+    assert "kept for 35 days in the table ledger, pk conflict#acme#evt-1, sk " in shown
 
 
 def test_an_id_known_only_from_a_refusal_says_so(cli: Cli, inbox: Inbox) -> None:
@@ -607,3 +612,13 @@ def test_a_run_that_waits_for_its_turn_shows_its_place(cli: Cli, inbox: Inbox) -
     shown = cli("inbox", "inspect", "evt-1")
 
     assert "it is number 2 of 3 in the line of cus_1; the first is evt-0" in shown.out
+
+
+def test_the_next_action_in_json_selects_the_same_target(cli: Cli, inbox: Inbox) -> None:
+    inbox.fails("acme.notify", Permanent("422"))
+    inbox.deliver("evt-1", type_="refunded")
+    inbox.work()
+    cli.local = True
+    for words in (["inbox", "inspect", "evt-1"], ["inbox", "list"]):
+        shown = cli("--local", *words, "--json")
+        assert "webhookctl --local replay " in shown.data["next_action"]

@@ -26,6 +26,7 @@ def ids(cli: Cli, *arguments: str) -> list[str]:
     return [event["event_id"] for event in shown.objects]
 
 
+@pytest.mark.moto
 def test_each_line_is_the_object_that_inspect_prints(cli: Cli, inbox: Inbox) -> None:
     for number in range(3):
         inbox.deliver(f"evt-{number}")
@@ -48,6 +49,7 @@ def test_each_line_is_the_object_that_inspect_prints(cli: Cli, inbox: Inbox) -> 
     ]
 
 
+@pytest.mark.moto
 def test_the_newest_come_first_across_hours_and_shards(cli: Cli, inbox: Inbox) -> None:
     sent = []
     for number in range(12):
@@ -57,6 +59,7 @@ def test_the_newest_come_first_across_hours_and_shards(cli: Cli, inbox: Inbox) -
     assert ids(cli) == sent[::-1]
 
 
+@pytest.mark.moto
 def test_more_than_a_page_of_an_hour_is_read(cli: Cli, inbox: Inbox, small_pages: None) -> None:
     sent = [f"evt-{number}" for number in range(20)]
     for event_id in sent:
@@ -88,6 +91,7 @@ def spied(inbox: Inbox) -> list[int]:
     return sizes
 
 
+@pytest.mark.moto
 def test_dead_events_are_read_page_by_page_newest_first(cli: Cli, inbox: Inbox) -> None:
     """The whole index was read and kept, whatever the limit."""
     inbox.fails("acme.notify", Permanent("422"))
@@ -112,6 +116,7 @@ def test_dead_events_are_found_without_reading_the_waiting_ones(cli: Cli, inbox:
 
 
 @pytest.mark.parametrize("kept", [1, 4, 5000])
+@pytest.mark.moto
 def test_waiting_events_are_listed_newest_first_however_few_a_pass_keeps(
     cli: Cli, inbox: Inbox, monkeypatch: pytest.MonkeyPatch, kept: int
 ) -> None:
@@ -305,6 +310,7 @@ def test_events_in_each_status(cli: Cli, inbox: Inbox) -> None:
         assert ids(cli, "--status", status) == [status]
 
 
+@pytest.mark.moto
 def test_held_events(cli: Cli, inbox: Inbox) -> None:
     inbox.fails("acme.notify", Deferred(inbox.now.replace(hour=5)))
     inbox.deliver(type_="refunded")

@@ -1,8 +1,11 @@
 """`listen`: copies events to an address on this machine."""
 
 import json
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from socketserver import StreamRequestHandler, TCPServer
+from threading import Thread
 
 import pytest
 
@@ -59,6 +62,7 @@ def listen(
     return shown
 
 
+@pytest.mark.moto
 def test_each_event_is_copied_once_with_its_body_and_headers(
     cli: Cli, inbox: Inbox, app: App, address: str
 ) -> None:
@@ -100,6 +104,9 @@ def test_it_continues_where_it_ended(cli: Cli, inbox: Inbox, app: App, address: 
     inbox.clock.advance(hours=5)
     shown = listen(cli, inbox, address, lambda: inbox.deliver("evt-3"))
     assert app.ids == ["evt-1", "evt-2", "evt-3"]
+    ready, *forwarded = shown.out.splitlines()
+    assert ready.startswith("ready: ")
+    assert [line.split()[-1] for line in forwarded] == ["evt-2", "evt-3"]
     assert "Continues behind " in shown.err
     listen(cli, inbox, address, options=("--since", "30d"))
     assert app.ids[3:] == ["evt-before", "evt-1", "evt-2", "evt-3"]
@@ -182,3 +189,38 @@ def test_a_redirect_is_not_followed(cli: Cli, inbox: Inbox, app: App, address: s
     shown = listen(cli, inbox, address, lambda: inbox.deliver("evt-1"))
     assert "answered 302" in shown.out
     assert len(app.requests) == 1
+
+
+class NoHttp(StreamRequestHandler):
+    """Answers a request as Redis does."""
+
+    def handle(self) -> None:
+        self.rfile.readline()
+        self.wfile.write(b"-ERR unknown command\r\n")
+
+
+def test_a_port_that_speaks_no_http_is_a_failed_copy(
+    cli: Cli, inbox: Inbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    with TCPServer(("127.0.0.1", 0), NoHttp) as server:
+        Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        shown = listen(cli, inbox, url, lambda: inbox.deliver("evt-1"))
+        server.shutdown()
+    assert "evt-1  attempt 1: no answer: " in shown.out
+
+
+@pytest.mark.parametrize("secret", ["whsec_a", "whsec_", "no base64!"])
+def test_a_secret_of_another_form_is_refused_without_its_text(
+    cli: Cli, inbox: Inbox, address: str, monkeypatch: pytest.MonkeyPatch, secret: str
+) -> None:
+    monkeypatch.setenv("KEY", secret)
+    cli.clock = Waits(inbox, ())
+    shown = cli("listen", "--forward", address, "--secret-env", "KEY")
+    assert shown.code == 1
+    assert "whsec_ and a key in base64" in shown.err
+    assert secret not in shown.err.replace("whsec_ and a key", "")
+    good = "whsec_" + b64encode(b"k" * 24).decode()
+    monkeypatch.setenv("KEY", good)
+    listen(cli, inbox, address, options=("--secret-env", "KEY"))

@@ -1,11 +1,10 @@
 """Every way in which work ends without its effect: it is listed with its reason, and replayable."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
-from moto import mock_aws
 
 from tests.unit.support.world import GITHUB, handler
 from tests.webhookctl.commands.stage import MANIFEST, Cli, Inbox
@@ -160,13 +159,6 @@ ENDINGS = [
     Ending(by_an_applied_number, "skipped", "already applied: number 1", "applied"),
     Ending(by_a_pause, "deferred", "the ERP moves", "", NAMED),
 ]
-
-
-@pytest.fixture
-def inbox() -> Iterator[Inbox]:
-    """An inbox whose table is the double; its caller is moto's."""
-    with mock_aws():
-        yield Inbox()
 
 
 @pytest.mark.parametrize("ending", ENDINGS, ids=[each.end.__name__ for each in ENDINGS])

@@ -1,17 +1,14 @@
 """`rejected`: what failed verification is looked at, judged again, and let in once."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from moto import mock_aws
 
-from tests.contract.resources import create_bucket
+from tests.docs.runbook import sections, words_of
 from tests.unit.support.world import SECRET
-from tests.webhookctl.commands.stage import MANIFEST, PREFIX, Cli, Inbox, client, documents
-from webhook_inbox.adapters.aws.s3 import S3Blobs
+from tests.webhookctl.commands.stage import MANIFEST, PREFIX, Cli, Inbox, Result, client, documents
 from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.domain.manifest import SourceSpec
 from webhook_inbox.domain.model import Delivery
@@ -19,7 +16,6 @@ from webhook_inbox.domain.secret_document import SOURCES
 from webhook_inbox.domain.secrets import TOKEN_KEY
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
-from webhook_inbox.ledger.queries import Ledger
 
 RIGHT = "the-secret-that-the-provider-has"
 TOKEN = "a-long-random-token-of-the-bot"
@@ -27,18 +23,6 @@ BOT = '\n[sources.bot]\nprovider = "telegram"\n'
 UPDATE = b'{"update_id": 7, "message": {"date": 1795248000}}'
 
 pytestmark = pytest.mark.usefixtures("checkout")
-
-
-@pytest.fixture
-def inbox() -> Iterator[Inbox]:
-    """An inbox whose table can be looked into; its bodies and secrets are in moto."""
-    with mock_aws():
-        made = Inbox()
-        create_bucket(client("s3"), "bodies")
-        made.blobs = S3Blobs(client("s3"), "bodies")  # type: ignore[assignment]
-        made.ledger = Ledger(table=made.table, blobs=made.blobs)
-        made.deploy(MANIFEST)
-        yield made
 
 
 def set_secret(name: str, value: str) -> None:
@@ -143,8 +127,8 @@ def test_they_are_chosen_by_source_reason_and_time(cli: Cli, inbox: Inbox) -> No
     inbox.deliver("g", source="github", secret=RIGHT)
     assert len(ids(cli)) == 3
     assert len(ids(cli, "--source", "github")) == 1
-    assert len(ids(cli, "--reason", "malformed")) == 1
-    assert len(ids(cli, "--reason", "malformed", "--reason", "invalid-signature")) == 3
+    assert len(ids(cli, "--rejected-for", "malformed")) == 1
+    assert len(ids(cli, "--rejected-for", "malformed", "--rejected-for", "invalid-signature")) == 3
     assert len(ids(cli, "--since", "5m")) == 2
     assert len(ids(cli, "--until", "5m")) == 1
 
@@ -287,6 +271,26 @@ def test_what_is_valid_now_goes_the_normal_path(cli: Cli, inbox: Inbox) -> None:
     assert ("acme.fulfil", "evt-1", 1) in inbox.handled
 
 
+def test_a_release_is_one_action_and_is_in_the_history_of_each_event(
+    cli: Cli, inbox: Inbox
+) -> None:
+    for event_id in ("evt-1", "evt-2"):
+        reject(inbox, event_id)
+    set_secret("acme", RIGHT)
+    why = ("--reason", "the secret was wrong", "--by", "ada")
+    assert (
+        cli("rejected", "release", "--rejected-for", "invalid-signature", *why, "--yes").code == 0
+    )
+    [row] = cli("audit", "--json").objects
+    assert (row["action"], row["counts"]) == ("release", {"accepted": 2})
+    assert (row["reason"], row["on_behalf_of"]) == ("the secret was wrong", "ada")
+    assert row["request"] == {"rejected_for": "invalid-signature"}
+    for event_id in ("evt-1", "evt-2"):
+        [entry] = cli("inbox", "inspect", event_id, "--json").data["history"]
+        assert (entry["action"], entry["reason"]) == ("release", "the secret was wrong")
+        assert (entry["counts"], entry["on_behalf_of"]) == ({"accepted": 1}, "ada")
+
+
 def test_its_runs_are_those_of_the_checkout(cli: Cli, inbox: Inbox) -> None:
     reject(inbox)
     set_secret("acme", RIGHT)
@@ -343,6 +347,31 @@ def test_what_the_provider_sent_again_meanwhile_is_a_duplicate(cli: Cli, inbox: 
     inbox.work()
     assert cli("rejected", "release", "--yes", "--json").data["result"] == "duplicate"
     assert inbox.messages() == []
+
+
+def test_the_runbook_accepts_what_a_second_sender_signed_with_the_old_value(
+    cli: Cli, inbox: Inbox
+) -> None:
+    set_secret("acme", RIGHT)
+    cli("secrets", "rotate", "acme", "--overlap", "1h", stdin=SECRET)
+    inbox.clock.advance(hours=2)
+    reject(inbox)
+    given = iter(sections()["two-senders-on-one-secret"].commands)
+
+    def give(stdin: str = "") -> Result:
+        return cli(*words_of(next(given), SOURCE="acme"), stdin=stdin)
+
+    assert "PREVIOUS_UNTIL" in give().out
+    assert "invalid-signature" in give().out
+    assert give(RIGHT).code == 0
+    assert "1 valid" in give().out
+    assert "1 accepted" in give().out
+    assert give(SECRET).code == 0
+    assert give().code == 0
+    assert "one value" in give().out
+    give()
+    assert list(given) == []
+    assert documents().read(SOURCES)["acme"] == (SECRET,)
 
 
 @pytest.mark.parametrize("fault", list(Fault))
@@ -424,7 +453,7 @@ def test_a_large_body_is_read_where_it_lies(cli: Cli, inbox: Inbox) -> None:
 
 def test_a_body_that_is_gone_is_said_to_be(cli: Cli, inbox: Inbox) -> None:
     reject(inbox, body=b"".join(inbox.randomness.token().encode() for _ in range(1000)))
-    client("s3").delete_object(Bucket="bodies", Key=inbox.rows("rejected#acme")[0]["body_ref"])
+    inbox.blobs.delete(inbox.rows("rejected#acme")[0]["body_ref"])
     set_secret("acme", RIGHT)
     shown = cli("rejected", "release", "--json")
     assert (shown.code, shown.data["result"]) == (1, "lost")

@@ -2,24 +2,16 @@
 
 import getpass
 import json
-from collections.abc import Iterator
+import re
 from typing import Any
 
 import pytest
-from moto import mock_aws
 
 from tests.webhookctl.commands.stage import CALLER, MANIFEST, Cli, Inbox, answered, failed
 from webhook_inbox.domain.errors import Permanent
 from webhook_inbox.domain.model import Status
 
 DEAD = ("replay", "--status", "dead_letter")
-
-
-@pytest.fixture
-def inbox() -> Iterator[Inbox]:
-    """An inbox in memory, and moto for who asks: other commands' tests have one in DynamoDB."""
-    with mock_aws():
-        yield Inbox()
 
 
 @pytest.fixture
@@ -242,6 +234,23 @@ def test_force_without_a_list_is_a_wrong_call(cli: Cli, more: list[str]) -> None
     assert cli.replay.payloads == []
 
 
+@pytest.mark.parametrize("option", ["--force", "--new-keys"])
+@pytest.mark.parametrize(
+    "filters", ["fine", "fine --handler acme.notify", "--status done --since 9h"]
+)
+def test_the_commands_of_a_dry_run_have_the_reason_that_they_need(
+    cli: Cli, dead: Inbox, option: str, filters: str
+) -> None:
+    repeats = dict.fromkeys(("--force", option))
+    listed = cli("replay", *filters.split(), *repeats)
+    commands = re.findall("`webhookctl (replay .*?)`", listed.err)
+    assert commands
+    for command in commands:
+        shown = cli(*command.split())
+        assert (shown.code, " sent again" in shown.out) == (0, True), shown.err
+        dead.work()
+
+
 def test_force_needs_a_reason(cli: Cli) -> None:
     shown = cli("replay", "fine", "--handler", "acme.notify", "--force", "--yes")
     assert (shown.code, "--force needs --reason" in shown.err) == (2, True)
@@ -293,8 +302,11 @@ def test_a_selection_that_is_sent_twice_sends_nothing_twice(cli: Cli, dead: Inbo
 
 def test_an_unknown_selection_is_an_error_with_a_remedy(cli: Cli, dead: Inbox) -> None:
     shown = cli("replay", "--selection", "0123456789ab", "--yes")
-    assert shown.code == 1
-    assert "there is no selection 0123456789ab, or it has expired after 7 days" in shown.err
+    assert shown.code == 2
+    assert shown.err == (
+        "webhookctl: replay: selection: there is no selection 0123456789ab, or it has expired after"
+        " 7 days: list the runs again, for example with `webhookctl replay --status dead_letter`\n"
+    )
 
 
 def test_a_canary_is_sent_alone_and_its_outcome_shown(
@@ -304,6 +316,7 @@ def test_a_canary_is_sent_alone_and_its_outcome_shown(
     shown = cli(*DEAD, "--first", "1", "--yes")
     assert shown.code == 0
     assert statuses(dead) == [Status.DONE, Status.DEAD_LETTER, Status.DEAD_LETTER]
+    assert "  the first 1 of 3 runs\n" in shown.out
     assert "  since then: 1 done\n" in shown.out
     rest = ("replay", "--selection", selection_of(cli), "--yes")
     assert shown.err.endswith(f"Continue with the rest: `webhookctl {' '.join(rest)}`.\n")
@@ -348,9 +361,14 @@ def test_a_replay_stops_when_too_many_runs_fail_again(cli: Cli, inbox: Inbox) ->
     assert shown.code == 1
     assert "  20 sent again\n" in shown.out
     assert "failure rate 100%: 20 of the latest 20 replayed runs" in shown.err
+    [row] = cli("audit", "--json").objects
+    assert (row["counts"], row["stopped"][:17]) == ({"replayed": 20}, "failure rate 100%")
+    assert "  20 replayed, stopped  " in cli("audit").out
     inbox.script("acme.notify")
     rest = cli("replay", "--selection", selection_of(cli), "--yes", "--rate", "4")
     assert (rest.code, "  40 sent again\n" in rest.out) == (0, True)
+    assert rest.err.splitlines()[0] == "processed 20 of 40"
+    assert "processed 40 of 40" in rest.err
     assert {inbox.run(f"evt-{n}", "acme.notify").generation for n in range(60)} == {1}
 
 
@@ -367,13 +385,15 @@ def test_an_interrupted_replay_prints_the_command_that_resumes(cli: Cli, dead: I
     assert shown.code == 130
     command = f"replay --selection {selection_of(cli)} --rate 0.2 --yes"
     assert f"Continue with `webhookctl {command}`." in shown.err
+    [row] = cli("audit", "--json").objects
+    assert (row["counts"], row["stopped"].split(";")[0]) == ({"replayed": 1}, "interrupted")
     cli.replay.invoke = invoke  # type: ignore[method-assign]
     assert "  2 sent again\n" in cli(*command.split()).out
     assert {dead.run(f"evt-{n}", "acme.notify").generation for n in range(3)} == {1}
 
 
 def test_a_search_that_does_not_end_does_not_hold_the_replay_up(cli: Cli, dead: Inbox) -> None:
-    """What is found so far is sent; then the search continues."""
+    """The command sends the runs found so far, then continues the search."""
     invoke, slow = cli.replay.invoke, []
 
     def slowly(**parts: Any) -> Any:
@@ -430,6 +450,13 @@ def test_so_is_an_unknown_handler_that_names_the_deployed_ones(cli: Cli, dead: I
     assert cli("replay", "--handler", "acme.notify").code == 0
 
 
+def test_a_handler_that_does_not_take_the_event_is_told(cli: Cli, dead: Inbox) -> None:
+    shown = cli("replay", "fine", "--handler", "acme.fulfil", "--yes")
+    assert shown.code == 1
+    assert "acme.fulfil does not take refunded of acme, the type of fine: add it" in shown.err
+    assert shown.err.endswith("name another handler; its handlers are acme.notify\n")
+
+
 def test_nothing_to_replay_is_none(cli: Cli) -> None:
     shown = cli(*DEAD, "--yes")
     assert shown.code == 0
@@ -441,8 +468,19 @@ def test_the_functions_error_is_shown_in_its_words(cli: Cli) -> None:
     shown = cli(*DEAD, "--yes")
     assert (shown.code, shown.out) == (1, "")
     assert shown.err.startswith(
-        "webhookctl: the replay function failed: dynamodb Query: ThrottlingException; runs sent"
+        "webhookctl: the replay function failed: dynamodb Query: ThrottlingException; this call"
+        " sent nothing"
     )
+
+
+def test_a_call_that_failed_while_it_sent_says_what_stays(cli: Cli, dead: Inbox) -> None:
+    cli(*DEAD)
+    invoke, told = cli.replay.invoke, failed("Task timed out")
+    cli.replay.invoke = lambda **call: (  # type: ignore[method-assign]
+        invoke(**call) if b'"dry_run": true' in call["Payload"] else told
+    )
+    shown = cli("replay", "--selection", selection_of(cli), "--yes")
+    assert "runs sent so far stay sent, and no run of a selection is sent twice" in shown.err
 
 
 def test_a_page_that_failed_is_repeated_from_its_cursor(cli: Cli, dead: Inbox) -> None:
@@ -475,7 +513,7 @@ def test_a_function_that_dies_without_a_word_points_at_its_log(cli: Cli) -> None
 
 def test_a_faulty_request_is_told_by_the_function(cli: Cli) -> None:
     shown = cli(*DEAD, "--reason", "x" * 501)
-    assert shown.code == 1
+    assert shown.code == 2
     assert "reason: String should have at most 500 characters" in shown.err
 
 
@@ -489,3 +527,42 @@ def test_who_asks_is_the_user_of_this_machine(cli: Cli, monkeypatch: pytest.Monk
     monkeypatch.setattr(getpass, "getuser", lambda: "ada")
     cli(*DEAD)
     assert cli.replay.payloads[0]["requested_by"] == "ada"
+
+
+def with_a_failing_search(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets the first call of a search find a part, and all later ones fail."""
+    invoke = cli.replay.invoke
+
+    def fails(**call: Any) -> dict[str, Any]:
+        asked = json.loads(call["Payload"])
+        assert len(cli.replay.payloads) < 50
+        if asked.get("fix") and asked.get("selection"):
+            return failed("Task timed out")
+        found = invoke(**call)
+        if not asked.get("fix"):
+            return found
+        report = json.loads(found["Payload"].read())
+        return answered({**report, "cursor": report["position"]})
+
+    monkeypatch.setattr(cli.replay, "invoke", fails)
+
+
+def test_a_dry_run_without_an_end_does_not_say_that_nothing_matches(
+    cli: Cli, dead: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_a_failing_search(cli, monkeypatch)
+    shown = cli("replay", "--type", "none")
+    assert "at least 0 runs found" in shown.out
+    assert "Nothing to replay" not in shown.err
+    assert "The search has not ended (the replay function failed: Task timed out)" in shown.err
+
+
+def test_a_search_that_keeps_failing_ends_the_command(
+    cli: Cli, dead: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_a_failing_search(cli, monkeypatch)
+    shown = cli(*DEAD, "--yes")
+    assert shown.code == 1
+    assert statuses(dead) == [Status.PENDING] * 3
+    assert "the search failed: the replay function failed: Task timed out." in shown.err
+    assert "`webhookctl replay --status dead_letter --yes` continues" in shown.err

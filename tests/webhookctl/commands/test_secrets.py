@@ -162,7 +162,7 @@ def test_a_missing_right_is_named(
 def test_a_name_that_nothing_uses_needs_create(cli: Cli, *, local: bool) -> None:
     cli.local = local
     shown = cli("secrets", "set", "acne", stdin=VALUE)
-    assert shown.code == 1
+    assert shown.code == 2
     assert shown.err == (
         "webhookctl: no secret acne of a source, destination or handler; known secrets: acme,"
         ' github, stripe; did you mean "acme"? To store it all the same, add --create\n'
@@ -363,6 +363,7 @@ def test_a_rotation_keeps_the_previous_value_until_its_end(cli: Cli) -> None:
     assert in_force(values, until) == (VALUE,)
 
 
+@pytest.mark.moto
 def test_its_audit_has_names_and_no_value(cli: Cli) -> None:
     cli("secrets", "set", "acme", stdin="the-first-value")
     cli("secrets", "rotate", "acme", "--by", "kim", stdin=VALUE)
@@ -391,6 +392,7 @@ def test_the_first_value_and_the_same_value_are_no_rotation(cli: Cli) -> None:
     assert same.out == "Unchanged: acme already has this value.\n"
 
 
+@pytest.mark.moto
 def test_the_previous_value_is_revoked_with_yes_only(cli: Cli) -> None:
     cli("secrets", "set", "acme", stdin="the-leaked-value")
     cli("secrets", "rotate", "acme", stdin=VALUE)
@@ -448,4 +450,4 @@ def test_the_status_has_the_last_use_of_the_previous_value(cli: Cli) -> None:
 
 def test_an_unknown_name_has_no_status(cli: Cli) -> None:
     shown = cli("secrets", "status", "acne")
-    assert (shown.code, 'did you mean "acme"?' in shown.err) == (1, True)
+    assert (shown.code, 'did you mean "acme"?' in shown.err) == (2, True)

@@ -228,7 +228,7 @@ def test_no_secret_and_no_signature_is_ever_printed(cli: Cli, order: str, form: 
 
 def test_an_unknown_source_names_those_there_are(cli: Cli, order: str) -> None:
     shown = cli("send", order, "--source", "acne")
-    assert shown.code == 1
+    assert shown.code == 2
     assert "no source acne in inbox.toml; known sources: acme, github, stripe, hashed" in shown.err
 
 

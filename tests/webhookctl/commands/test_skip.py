@@ -1,5 +1,7 @@
 """`skip`: closes a dead run that no operator will replay."""
 
+import pytest
+
 from tests.webhookctl.commands.stage import KIM, Cli, Inbox
 from webhook_inbox.domain.errors import Permanent
 from webhook_inbox.domain.model import Status
@@ -9,6 +11,7 @@ from webhook_inbox.ledger.schema import run_key
 WHY = ("--reason", "obsolete", "--by", "kim")
 
 
+@pytest.mark.moto
 def test_a_dead_run_is_finished(cli: Cli, inbox: Inbox) -> None:
     inbox.dead()
 

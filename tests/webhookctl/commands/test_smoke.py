@@ -1,10 +1,8 @@
 """`smoke`: passes on an inbox that works, names what does not, and leaves nothing behind."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from moto import mock_aws
 
 from tests.unit.support.people import person
 from tests.unit.support.world import SECRET
@@ -22,13 +20,6 @@ from webhookctl.secret_documents import SecretDocuments
 from webhookctl.smoke.traces import LONGEST, Traces, event_ids
 
 STEPS = ["open", "deliver", "duplicate", "forge", "fail", "redrive", "replay", "reconcile"]
-
-
-@pytest.fixture
-def inbox() -> Iterator[Inbox]:
-    """An inbox in memory."""
-    with mock_aws():
-        yield Inbox()
 
 
 @pytest.fixture

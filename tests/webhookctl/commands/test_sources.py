@@ -1,12 +1,10 @@
 """`sources reconcile`: what a provider sent and the ledger does not have, and how it comes in."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from moto import mock_aws
 
 from tests.webhookctl.commands.provider_apis import (
     TOKEN,
@@ -26,12 +24,11 @@ HOOK = "octo/app/7"
 
 
 @pytest.fixture
-def inbox() -> Iterator[Inbox]:
-    """An inbox in memory, its secrets in moto."""
-    with mock_aws():
-        for name in ("github-api", "stripe-api"):
-            documents().set(TOOLS, name, TOKEN)
-        yield Inbox()
+def inbox(inbox: Inbox) -> Inbox:
+    """An inbox with the tokens of two providers' APIs."""
+    for name in ("github-api", "stripe-api"):
+        documents().set(TOOLS, name, TOKEN)
+    return inbox
 
 
 @pytest.fixture
@@ -225,7 +222,7 @@ def test_stripe_sends_again_what_is_missing_and_what_comes_is_signed(cli: Cli, p
         "redelivery": "asked",
     }
     event = stored(pay.inbox, "stripe", "evt_1")
-    # What the endpoint is sent, not what the list shows.
+    # The request that the endpoint receives, not the entry of the list.
     assert b"api_version" in event.body
     assert event.signature_hash
     assert missing(cli, pay) == []

@@ -33,6 +33,7 @@ def told(shown: Result) -> list[tuple[str, str, str]]:
     return [(each["event_id"], each["change"], each["status"]) for each in shown.objects]
 
 
+@pytest.mark.moto
 def test_an_event_and_its_runs_are_each_shown_once(cli: Cli, inbox: Inbox) -> None:
     inbox.fails("acme.notify", Permanent("422"))
     shown = follow(
@@ -47,6 +48,7 @@ def test_an_event_and_its_runs_are_each_shown_once(cli: Cli, inbox: Inbox) -> No
     assert (dead["handler"], dead["reason"]) == ("acme.notify", "permanent: 422")
 
 
+@pytest.mark.moto
 def test_a_change_of_an_old_event_is_found_in_the_due_index(cli: Cli, inbox: Inbox) -> None:
     inbox.script("acme.fulfil", Transient("503"))
     inbox.deliver("evt-old")
@@ -140,3 +142,18 @@ def test_lines_for_people(cli: Cli, inbox: Inbox) -> None:
 
 def test_an_unknown_name_is_refused(cli: Cli) -> None:
     assert "no source acmee" in cli("inbox", "tail", "--source", "acmee").err
+
+
+def test_on_a_terminal_an_entry_breaks_between_words(
+    cli: Cli, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("webhookctl.display.output._width", lambda _: 80)
+    inbox.fails("acme.notify", Permanent("unprocessable " * 20))
+    event_id = "evt-0123456789-0123456789-0123456789"
+    cli.clock = Waits(inbox, (lambda: inbox.deliver(event_id), inbox.work, lambda: None))
+    shown = cli("inbox", "tail").out
+    assert max(map(len, shown.splitlines())) <= 80
+    assert {each for each in shown.split() if each.startswith("unproc")} == {"unprocessable"}
+    assert shown.split().count(event_id) == 3
+    [more, *_] = [line for line in shown.splitlines() if line.startswith(" ")]
+    assert len(more) - len(more.lstrip()) == 10

@@ -1,10 +1,8 @@
 """`tenants`: lists, pauses and resumes tenants."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from moto import mock_aws
 
 from tests.unit.support.world import ACME
 from tests.webhookctl.commands.stage import CALLER, KIM, MANIFEST, Cli, Inbox
@@ -18,13 +16,11 @@ NAME = "acme.notify"
 
 
 @pytest.fixture
-def inbox() -> Iterator[Inbox]:
-    """An inbox in memory whose source has tenants."""
-    with mock_aws():  # STS names the caller
-        made = Inbox()
-        source = replace(ACME, tenant=("header", "x-tenant"))
-        made.deploy(replace(MANIFEST, sources={**MANIFEST.sources, "acme": source}))
-        yield made
+def inbox(inbox: Inbox) -> Inbox:
+    """An inbox whose source has tenants."""
+    source = replace(ACME, tenant=("header", "x-tenant"))
+    inbox.deploy(replace(MANIFEST, sources={**MANIFEST.sources, "acme": source}))
+    return inbox
 
 
 @pytest.fixture
@@ -47,6 +43,14 @@ def test_a_paused_tenant_begins_no_more_runs(cli: Cli, inbox: Inbox) -> None:
     deliver(inbox, "evt-2", tenant="acct_8")
     assert [event_id for _, event_id, _ in inbox.handled] == ["evt-2"]
     assert inbox.run("evt-1", NAME).waits_for == TENANT_RESUMPTION
+
+
+def test_a_paused_run_shows_no_time_of_an_attempt(cli: Cli, inbox: Inbox) -> None:
+    cli("tenants", "pause", "acct_7", *WHY)
+    deliver(inbox, "evt-1")
+    shown = cli("inbox", "list").out
+    assert ": the resumption of its tenant: " in shown
+    assert "attempt" not in shown
 
 
 def test_a_resumed_tenant_continues_within_two_minutes(cli: Cli, inbox: Inbox) -> None:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 import typer
 
-from webhookctl.display.times import iso, moment, relative, span, spelled
+from webhookctl.display.times import OLDEST, iso, moment, relative, span, spelled
 
 NOW = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
 
@@ -34,6 +34,18 @@ def test_a_span_is_so_long_ago(text: str, ago: timedelta) -> None:
 )
 def test_a_time_is_utc_unless_it_says_otherwise(text: str) -> None:
     assert moment(text, NOW) == NOW - timedelta(hours=2)
+
+
+@pytest.mark.parametrize(
+    ("text", "bound"),
+    [
+        ("999d", -OLDEST),
+        ("0001-01-01T00:00:00+14:00", -OLDEST),
+        ("9999-12-31T23:59:59-14:00", timedelta(days=1)),
+    ],
+)
+def test_no_time_is_further_away_than_the_rows_of_the_ledger(text: str, bound: timedelta) -> None:
+    assert moment(text, NOW) == NOW + bound
 
 
 @pytest.mark.parametrize("text", ["", "2", "h", "2 h", "-2h", "0h", "2w", "٣h", "999999d", "now"])

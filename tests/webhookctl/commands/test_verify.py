@@ -131,7 +131,7 @@ def test_it_has_to_be_said_who_sent_it(cli: Cli, request_: Request, given: list[
 
 def test_an_unknown_source_is_named(cli: Cli, request_: Request) -> None:
     shown = cli("verify", *request_.options, "--source", "acne")
-    assert (shown.code, shown.out) == (1, "")
+    assert (shown.code, shown.out) == (2, "")
     assert "no source acne in inbox.toml; known sources: acme, github" in shown.err
 
 

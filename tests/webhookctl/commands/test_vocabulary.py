@@ -18,6 +18,8 @@ from webhookctl.target import Selection, Target
 LEAVES = leaves()
 CALLS = {**ARGUMENTS, "check": ()}
 OFFLINE = {"check", "completion", "conformance", "dev", "init", "verify"}
+# It reads no inbox; its text has the target that is given.
+QUOTING = {"runbook"}
 # They print no JSON: one runs until it is stopped, the other prints a script.
 WITHOUT_JSON = {"completion", "dev"}
 SELECTING = ("--local", "--stack", "--profile", "--region")
@@ -103,7 +105,7 @@ def test_a_command_offers_a_target_exactly_if_it_uses_one(
     offers = set(SELECTING) & options(command).keys()
     assert offers == (set() if command in OFFLINE else set(SELECTING))
     run(cli, command)
-    assert bool(cli.selected) == bool(offers)
+    assert bool(cli.selected) == bool(offers - (set(SELECTING) if command in QUOTING else set()))
 
 
 @pytest.mark.parametrize("command", sorted(OFFLINE))
@@ -183,6 +185,7 @@ def test_the_most_similar_name_is_suggested(
 
 
 @pytest.mark.parametrize("command", sorted(CALLS.keys() - WITHOUT_JSON))
+@pytest.mark.moto
 def test_json_is_one_object_a_line(cli: Cli, inbox: Inbox, files: Path, command: str) -> None:
     inbox.deliver(type_="refunded")
     shown = run(cli, command, "--json")
@@ -205,7 +208,7 @@ def test_a_wrong_call_is_json_too(cli: Cli, command: str) -> None:
     assert_harmless(Result(2, error["message"], ""))
 
 
-@pytest.mark.parametrize("command", sorted(CALLS.keys() - OFFLINE))
+@pytest.mark.parametrize("command", sorted(CALLS.keys() - OFFLINE - QUOTING))
 def test_a_failure_is_json_too(
     cli: Cli, files: Path, command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -230,3 +233,32 @@ def test_an_argument_behind_the_options_asks_for_no_json(cli: Cli) -> None:
     shown = cli("inbox", "inspect", "--", "--json")
     assert (shown.code, shown.out) == (1, "")
     assert shown.err.startswith("webhookctl: no event --json")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "destinations open nope --reason test",
+        "destinations close nope",
+        "handlers pause nope --reason test",
+        "handlers resume nope",
+        "secrets set nope",
+        "secrets rotate nope",
+        "secrets status nope",
+        "secrets enrol nope",
+        "inbox list --source nope",
+        "replay --handler nope",
+        "replay --status dead_letter --where ((",
+        "replay --selection 0123456789ab --yes",
+        "inbox search ((",
+        "audit --action nope",
+    ],
+)
+def test_a_name_or_a_value_that_does_not_exist_is_a_wrong_call(cli: Cli, words: str) -> None:
+    shown = cli(*words.split(), stdin="a-value")
+    assert (shown.code, shown.out) == (2, ""), shown.err
+
+
+def test_an_unknown_action_is_refused_with_the_known_ones(cli: Cli) -> None:
+    shown = cli("audit", "--action", "nope")
+    assert all(f"'{action}'" in shown.err for action in ("replay", "pause", "set secret"))

@@ -19,7 +19,7 @@ from webhook_inbox.domain.provider import Sample
 from webhookctl.diagnosis.diagnose import Diagnosis, VerificationStep, diagnose
 from webhookctl.diagnosis.hypothesis import Trial
 
-# Of different schemes: header over body, timed, versions, base64, signed form, Ed25519, ECDSA.
+# Different schemes: header over body, timed, versions, base64, signed form, Ed25519, ECDSA.
 SCHEMES = ["github", "stripe", "slack", "shopify", "standard-webhooks", "discord", "sendgrid"]
 BODY = b'{"id":"evt_1","type":"a.b","event_id":"evt_1","at":"caf\xc3\xa9","url":"a/b","n":[1,2]}'
 

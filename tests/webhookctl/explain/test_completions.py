@@ -1,4 +1,4 @@
-"""What a person is told of a run that waits for a job."""
+"""The explanation of a run that waits for a job."""
 
 import pytest
 

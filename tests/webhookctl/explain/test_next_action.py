@@ -279,8 +279,11 @@ def test_a_held_effect_in_doubt_has_three_answers() -> None:
     asked = held()
     said = next_action(Overview(EVENT, (asked,), (row("refund"),)), now=NOW)
     approve = answer("approve", asked)
-    assert f"To do refund again with the same key: {approve} If" in said
-    assert f"If it happened: {approve} --happened --result JSON To deny" in said
+    assert "Ask the destination, once its slow calls have ended, whether refund happened." in said
+    again = "do it again with the same key (twice where the destination ignores keys)"
+    assert f"If not, {again}: {approve} To deny:" in said
+    told = "If it happened, record its result, as in a run that is done:"
+    assert f"{told} {approve} --happened --result JSON If not" in said
     assert f"To deny: {answer('deny', asked)} Effects:" in said
 
 

@@ -1,4 +1,4 @@
-"""What is said of serial runs: who waits for whom, and what ends it."""
+"""The next action of serial runs: the run that each waits for, and the end of the wait."""
 
 from datetime import timedelta
 

@@ -150,9 +150,9 @@ def effects(sink_url: str) -> list[dict[str, Any]]:
     return [effect["body"] for effect in call(f"{sink_url}/effects")[1].values()]
 
 
-def eventually(holds: Callable[[], bool]) -> bool:
+def eventually(holds: Callable[[], bool], *, seconds: float = DEADLINE) -> bool:
     """Waits for something with a deadline."""
-    end = time.monotonic() + DEADLINE
+    end = time.monotonic() + max(seconds, DEADLINE)
     while time.monotonic() < end:
         if holds():
             return True

@@ -126,7 +126,7 @@ def test_a_sink_that_was_away_knows_what_it_did(inbox: LocalInbox) -> None:
     with pytest.raises(ConnectionRefusedError):
         call(f"{inbox.sink_url}/effects")
     inbox.start_sink()
-    # What an earlier test left behind may still arrive; what the sink knew comes first, unchanged.
+    # Requests of an earlier test may still arrive; the known ones come first, unchanged.
     assert _titles(inbox)[: len(before)] == before
 
 

@@ -104,3 +104,4 @@ def test_it_is_one_of_ours_at_the_next_start(kept: Kept) -> None:
     for _ in range(2):
         with kept.held():
             (kept.directory / "port").write_text("1234")
+    assert (kept.directory / "port").read_text() == "1234"

@@ -16,7 +16,7 @@ POST = Request(b"POST", b"/a?b=%2F", ((b"Host", b"h"), (b"X-Odd-CASE", b"kept"))
 def _whole_request(connection: socket.socket) -> bytes:
     """Reads up to the end that the request itself tells: it may come in several pieces.
 
-    What were left unread would turn the close into a reset.
+    An unread rest would turn the close into a reset.
     """
     received = b""
     while not _is_whole(received):

@@ -319,4 +319,6 @@ def test_stopping_frees_the_port_even_with_open_connections(
     with socket.create_connection(("127.0.0.1", front.port)):
         front.stop()
         front.stop()
-        Front(front.port, print).start().stop()
+        again = Front(front.port, print).start()
+        again.stop()
+    assert again.port == front.port

@@ -104,7 +104,7 @@ def test_without_node_it_says_how_to_get_it(
 def test_node_may_be_where_jsii_is_told(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(project.root))
     monkeypatch.setenv("JSII_NODE", sys.executable)
-    require_node()
+    assert require_node() == sys.executable
 
 
 def test_an_assembly_from_elsewhere_is_not_taken_for_ours(project: Project) -> None:

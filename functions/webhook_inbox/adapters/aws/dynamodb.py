@@ -140,11 +140,7 @@ class DynamoTable:
         return Page(items, row_from_wire(last) if last else None)
 
     def _write(
-        self,
-        operation: str,
-        expressions: "Expressions",
-        when: Condition | None,
-        **parameters: Any,
+        self, operation: str, expressions: "Expressions", when: Condition | None, **parameters: Any
     ) -> Any:
         if when is not None:
             parameters["ConditionExpression"] = expressions.condition(when)

@@ -3,14 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol, TypeVar
 
-from botocore.exceptions import (
-    BotoCoreError,
-    ClientError,
-    HTTPClientError,
-)
-from botocore.exceptions import (
-    ConnectionError as BotoConnectionError,
-)
+from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+from botocore.exceptions import ConnectionError as BotoConnectionError
 from urllib3.exceptions import HTTPError
 
 from webhook_inbox.domain.errors import ConditionFailed, InboxError, Unavailable

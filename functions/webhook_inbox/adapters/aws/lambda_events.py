@@ -43,11 +43,7 @@ def delivery_from(event: Mapping[str, Any], *, received_at: datetime) -> Deliver
 
 
 def message_from(record: Mapping[str, Any]) -> Message:
-    """Reads one record of an SQS event.
-
-    Raises:
-        ForeignMessage: it is not such a record.
-    """
+    """Reads one record of an SQS event; raises ForeignMessage if it is not such a record."""
     try:
         attributes = record["attributes"]
         return Message(

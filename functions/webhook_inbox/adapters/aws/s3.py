@@ -42,7 +42,5 @@ class S3Blobs:
     def delete(self, key: str) -> None:
         """See the port."""
         self._call(
-            "s3",
-            "DeleteObject",
-            lambda: self._client.delete_object(Bucket=self._bucket, Key=key),
+            "s3", "DeleteObject", lambda: self._client.delete_object(Bucket=self._bucket, Key=key)
         )

@@ -19,12 +19,7 @@ class SqsQueue:
     """The port `Queue`; `age` returns the age of the oldest message, which SQS does not report."""
 
     def __init__(
-        self,
-        client: Any,
-        url: str,
-        *,
-        age: Age | None = None,
-        call: errors.Caller = errors.once,
+        self, client: Any, url: str, *, age: Age | None = None, call: errors.Caller = errors.once
     ) -> None:
         self._client = client
         self._url = url
@@ -81,8 +76,7 @@ class SqsQueue:
             AttributeNames=["ApproximateNumberOfMessages"],
         )
         return Backlog(
-            visible=int(answer["Attributes"]["ApproximateNumberOfMessages"]),
-            oldest=self._oldest(),
+            visible=int(answer["Attributes"]["ApproximateNumberOfMessages"]), oldest=self._oldest()
         )
 
     def _oldest(self) -> timedelta | None:

@@ -20,7 +20,7 @@ from webhook_inbox.handlers.completions.results import Ending, TooLarge, Unreada
 from webhook_inbox.handlers.completions.resume import wake_waiting
 from webhook_inbox.handlers.completions.tokens import WaitAddress, is_one_of, place_of
 from webhook_inbox.ledger import audit
-from webhook_inbox.ledger.audit import Actor, EventName
+from webhook_inbox.ledger.audit import Actor, AuditedAction, EventName
 from webhook_inbox.ledger.schema import run_from, run_key
 from webhook_inbox.queue.lanes import Lanes
 
@@ -92,7 +92,7 @@ class Completions:
         recorded = audit.record(
             self._table,
             randomness,
-            action="complete",
+            action=AuditedAction.COMPLETE,
             by=by,
             reason=ending.error,
             request={"source": place.source, "handler": place.handler, "effect": place.name},

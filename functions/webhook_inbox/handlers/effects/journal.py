@@ -167,10 +167,7 @@ class EffectJournal:
             entry |= {name: old.row[name] for name in ("error",) if name in old.row}
             entry["arguments"] = plan.arguments or old.row.get("arguments", "")
             entry["key_lifetime"] = min(entry["key_lifetime"], int(old.row["key_lifetime"]))
-        seen = every(
-            Equals("status", old.row["status"]),
-            Equals("lease_id", old.row["lease_id"]),
-        )
+        seen = every(Equals("status", old.row["status"]), Equals("lease_id", old.row["lease_id"]))
         return self._write(plan, entry, seen)
 
     def commit(self, plan: Plan, result: bytes, now: datetime, **more: Any) -> Entry | None:
@@ -263,11 +260,7 @@ class EffectJournal:
         }
 
     def _named(self, plan: Plan) -> dict[str, Any]:
-        return {
-            "name": plan.name,
-            "idempotency_key": str(plan.key),
-            "expires_at": self._expires_at,
-        }
+        return {"name": plan.name, "idempotency_key": str(plan.key), "expires_at": self._expires_at}
 
     def _identity(self) -> dict[str, str]:
         run = self._run

@@ -45,11 +45,7 @@ class Version:
         return cls(text, PositionKind.TIME, zoned)
 
     def is_older(self, other: "Version") -> bool:
-        """Returns whether it is older.
-
-        Raises:
-            Permanent: the two are of different kinds.
-        """
+        """Returns whether it is older; raises Permanent if the two are of different kinds."""
         if self.kind is not other.kind:
             raise Permanent(
                 f"version {self.text!r} is a {self.kind}, and {other.text!r}, which came before,"

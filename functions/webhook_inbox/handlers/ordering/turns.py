@@ -13,12 +13,7 @@ from webhook_inbox.domain.model import Run, SkipReason
 from webhook_inbox.domain.ports import Clock, Table
 from webhook_inbox.handlers.ordering.declaration import LATEST, SEQUENCE, Backfill
 from webhook_inbox.handlers.ordering.gaps import Early, Entrant, Gaps, OutOfTurn
-from webhook_inbox.handlers.ordering.key_state import (
-    SHORTEST_WAIT,
-    Changed,
-    KeyState,
-    KeyStates,
-)
+from webhook_inbox.handlers.ordering.key_state import SHORTEST_WAIT, Changed, KeyState, KeyStates
 from webhook_inbox.handlers.ordering.position import Version, number_at, ordering_key_at, version_at
 from webhook_inbox.handlers.ordering.waiters import Waiters
 from webhook_inbox.queue.lanes import Lanes

@@ -7,11 +7,7 @@ from typing import Any, Protocol
 
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Facts, Provider, Sample, Verified
-from webhook_inbox.providers.schemes.identity.event_identity import (
-    InHeader,
-    Naming,
-    headers_in,
-)
+from webhook_inbox.providers.schemes.identity.event_identity import InHeader, Naming, headers_in
 from webhook_inbox.providers.schemes.signatures.base import Signed
 from webhook_inbox.providers.schemes.signatures.signed_content import Template
 

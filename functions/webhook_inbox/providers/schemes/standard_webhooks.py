@@ -64,9 +64,7 @@ def standard(
         ids=tuple(each.id for each in names),
     )
     naming = Naming(
-        id=(header(*scheme.ids),),
-        type=(in_json(type_at),),
-        occurred_at=(in_json(occurred_at),),
+        id=(header(*scheme.ids),), type=(in_json(type_at),), occurred_at=(in_json(occurred_at),)
     )
     # With another reader, a secret may begin with any text.
     if key is not keys.whsec:

@@ -32,7 +32,7 @@ def test_a_copy_is_known_for_five_minutes(
 ) -> None:
     """https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/using-messagededuplicationid-property.html
 
-    What is sent again within 5 minutes is accepted and not delivered; later it is delivered.
+    A message sent again within 5 minutes is accepted and not delivered; later it is delivered.
     """
     work.send([message("a1")])
     clock.advance(seconds=later)

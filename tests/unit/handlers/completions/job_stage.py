@@ -100,5 +100,5 @@ class Lost(BaseException):
 
 
 def refuse(key: IdempotencyKey, token: CompletionToken) -> None:
-    """What a downstream does that takes no such job."""
+    """Answers as a downstream that accepts no such job."""
     raise Permanent("422: no such template")

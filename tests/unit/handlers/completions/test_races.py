@@ -11,7 +11,7 @@ from webhook_inbox.domain.model import Status
 from webhook_inbox.handlers.completions.receiver import CompletionOutcome
 
 FAULTS = [Fault.BEFORE, Fault.AFTER]
-# What a completion asks AWS for, in its order.
+# The calls that a completion makes, in order.
 CALLS = ["GetItem", "GetItem", "UpdateItem", "GetItem", "UpdateItem", "SendMessageBatch"]
 
 

@@ -1,4 +1,4 @@
-"""What may be said of a job's end, and what says nothing."""
+"""Valid and invalid results of a job."""
 
 import json
 from typing import Any

@@ -171,7 +171,7 @@ def test_what_is_not_completed_in_time_dies_and_says_so() -> None:
 
 
 def test_a_handler_that_goes_on_without_it_sees_the_same_in_every_attempt() -> None:
-    """What came late is not to be returned beside what was done instead."""
+    """A late result is not returned beside the one that was used instead."""
     labour = Labour(timeout="1m")
     seen: list[str] = []
 
@@ -423,7 +423,7 @@ def test_a_worker_that_is_lost_at_the_start_hands_out_the_same_token_again(labou
 
 
 def test_a_job_that_ends_tells_that_it_was_started() -> None:
-    """Nobody has to be asked then, though the start itself was never recorded."""
+    """No person has to decide then, although the start was never recorded."""
     labour = Labour(in_doubt="hold")
 
     def die(key: Any, token: Any) -> None:

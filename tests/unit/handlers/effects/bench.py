@@ -79,7 +79,7 @@ class Bench:
 
 
 def die(_: str) -> None:
-    """What a worker does in the middle of an effect: nothing after it is heard of."""
+    """Kills a worker in the middle of an effect: nothing after it is recorded."""
     raise Killed
 
 

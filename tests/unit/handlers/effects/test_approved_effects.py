@@ -20,7 +20,7 @@ NAME = "acme.fulfil"
 
 
 class Downstream:
-    """What the handler's effect reaches; it fails as told, after having done its work."""
+    """The downstream of the handler's effect; it fails as told, after it has done its work."""
 
     def __init__(self) -> None:
         self.keys: list[str] = []

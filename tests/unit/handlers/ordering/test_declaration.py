@@ -1,4 +1,4 @@
-"""What a handler may declare of its order."""
+"""The declaration of an order by a handler."""
 
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, asdict

@@ -47,7 +47,7 @@ def holding(**settings: Any) -> Stage:
 
 
 class Provider:
-    """What a backfill can fetch; `calls` is what it was asked for."""
+    """The items that a backfill can fetch; `calls` has the requests."""
 
     def __init__(self, *, upto: int = 10**9) -> None:
         self.upto = upto

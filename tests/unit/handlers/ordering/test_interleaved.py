@@ -90,7 +90,7 @@ def interleaved(ordering: Ordering, seed: int) -> Stage:
 def test_a_sequence_is_applied_from_first_to_last_and_no_wake_is_lost(seed: int) -> None:
     stage = interleaved(sequence("id", "n"), seed)
     assert [body["n"] for _, body in stage.applied] == [1, 2, 3, 4, 5, 6, 7]
-    assert stage.now() - START < timedelta(minutes=5), "whoever was not woken looks after 15"
+    assert stage.now() - START < timedelta(minutes=5), "a run that was not woken looks after 15"
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -358,7 +358,7 @@ def test_a_predecessor_that_crashed_before_it_woke_its_successor_wakes_it_when_i
     assert stage.run("evt_1").status is Status.PROCESSING
     stage.run_until_quiet()
     assert stage.now() - begun < timedelta(minutes=15), "when it would have looked by itself"
-    # What was recorded and not settled is done again, as any attempt that was lost; and is done.
+    # A recorded run that was not settled is attempted again, as any lost attempt, and ends done.
     assert applied(stage) == [1, 2]
     assert stage.run("evt_1").status is Status.DONE
 

@@ -34,7 +34,7 @@ def asked(
 
 STRAVA = {"hub.mode": "subscribe", "hub.verify_token": "my-token", "hub.challenge": "15f7d1a9"}
 VERIFY = {"eventType": "VERIFY", "data": {"challenge": "c"}}
-# What is asked, the secret, and what is answered: text, JSON or a header.
+# The challenge, the secret, and the answer: text, JSON or a header.
 ASKED: dict[str, tuple[Delivery, str, Any]] = {
     "adobe-sign": (
         asked("GET", headers={"X-AdobeSign-ClientId": "CBJCHBCAABAAo8"}),

@@ -155,7 +155,7 @@ PRESETS: Final[Mapping[str, Preset]] = {
     "vercel-log-drain": lambda endpoint: shows_token("x-vercel-verify", endpoint),
 }
 OFFERS: Final[Mapping[str, Callable[[Endpoint], OfferFinder]]] = {
-    "clio": lambda endpoint: offers_in("x-hook-secret", endpoint),
+    "clio": lambda endpoint: offers_in("x-hook-secret", endpoint)
 }
 # The challenges that anyone can have signed, by preset.
 SIGNED_SHAPES: Final[Mapping[str, re.Pattern[str]]] = {"linkedin": UUID, "smartcar": WORD}

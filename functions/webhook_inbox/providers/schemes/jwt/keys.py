@@ -30,11 +30,7 @@ CURVES: Final[Mapping[str, type[ec.EllipticCurve]]] = {
     "ES512": ec.SECP521R1,
 }
 SYMMETRIC: Final = ("HS256", "HS384", "HS512")
-ASYMMETRIC: Final = (
-    *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
-    *CURVES,
-    "EdDSA",
-)
+ASYMMETRIC: Final = (*("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"), *CURVES, "EdDSA")
 
 
 class JsonWebKey(NamedTuple):

@@ -46,9 +46,7 @@ def pair(algorithm: str, *, agent: str) -> tuple[str, str]:
     """Makes a private and a public key as PEM; with an agent, in a JSON object by its name."""
     key = _made(algorithm)
     private = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     public = key.public_key().public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo

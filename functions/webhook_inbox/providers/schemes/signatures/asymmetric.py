@@ -224,8 +224,6 @@ def private_key(text: str) -> Any:
 
 def _private_pem(key: Any) -> str:
     text: bytes = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     return text.decode()

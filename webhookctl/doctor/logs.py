@@ -1,0 +1,80 @@
+"""The errors in the logs of the functions."""
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from itertools import islice
+from typing import Any, Final
+
+from webhook_inbox.domain.timestamps import from_ms, to_ms
+from webhookctl.display.output import counted, cut
+from webhookctl.display.times import span
+from webhookctl.display.untrusted import quoted
+from webhookctl.doctor.examination import Examination
+from webhookctl.preflight.result import Level, Result
+
+# An error that a function logs, and an invocation that Lambda ended.
+ERRORS: Final = '{ $.level = "ERROR" || $.record.status = "error" || $.record.status = "timeout" }'
+WINDOW: Final = timedelta(hours=1)
+# A page ends after 1 MB, also where few lines match.
+PAGES: Final = 5
+FIELDS: Final = ("message", "source", "event_id", "reason", "errorMessage")
+LONGEST: Final = 200
+
+
+def errors(exam: Examination) -> Iterator[Result]:
+    """Yields a warning for each function that logged an error within the last hour."""
+    if exam.target.local:
+        yield Result("logs", Level.SKIPPED, "in the terminal of `webhookctl dev`")
+        return
+    found = 0
+    for function, group in exam.target.log_groups.items():
+        events, more = _errors(exam, group)
+        if events:
+            found += 1
+            last = max(events, key=lambda each: int(each["timestamp"]))
+            age = span(exam.now - from_ms(last["timestamp"]))
+            number = f"{'at least ' if more else ''}{counted(len(events), 'error')}"
+            yield Result.judged(
+                "logs",
+                f"{_role(exam, function)}: {number} within an hour; {age} ago: {_told(last)}",
+                warning=f"`{follow(group)}` shows them",
+            )
+    if not found:
+        yield Result.judged("logs", "no function logged an error within an hour")
+
+
+def follow(group: str) -> str:
+    """Returns the command that shows the errors of a log group."""
+    return f"aws logs tail {quoted(group)} --since 1h --filter-pattern '{ERRORS}'"
+
+
+def _errors(exam: Examination, group: str) -> tuple[list[Any], bool]:
+    """Returns the lines with errors, oldest first, and whether there can be more."""
+    pages = exam.reader.pages(
+        "logs",
+        "filter_log_events",
+        "nextToken",
+        logGroupName=group,
+        filterPattern=ERRORS,
+        startTime=to_ms(exam.now - WINDOW),
+    )
+    read = list(islice(pages, PAGES))
+    return [each for page in read for each in page["events"]], "nextToken" in read[-1]
+
+
+def _role(exam: Examination, function: str) -> str:
+    roles = {name: f"processor {lane}" for lane, name in exam.target.processors.items()}
+    roles |= {exam.target.reconciler: "reconciler", exam.target.replay_function: "replay"}
+    return roles.get(function, "ingest")
+
+
+def _told(event: Any) -> str:
+    """Returns what a line says; a line of Lambda has other fields than ours."""
+    try:
+        line = json.loads(event["message"])
+    except ValueError:
+        return cut(str(event["message"]), LONGEST)
+    if "record" in line:
+        return f"Lambda reports {line['record'].get('status')}"
+    return cut(", ".join(str(line[name]) for name in FIELDS if line.get(name)), LONGEST)
