@@ -8,15 +8,15 @@ from starlette.middleware import Middleware
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
+from webhookctl.console import actions
 from webhookctl.console.guard import Guard, Session
 from webhookctl.console.inbox import ConsoleInbox
-from webhookctl.console.pages import event, events
+from webhookctl.console.pages import dead_letters, event, events, listings, overview
 from webhookctl.console.requests import Pages
 from webhookctl.console.views import Views
 
 FILES: Final = Path(__file__).parent / "static"
-# In this order: an event's path is longer than that of its list.
-PAGES: Final = (event, events)
+PAGES: Final = (overview, event, events, dead_letters, listings, actions)
 
 
 def application(inbox: ConsoleInbox, session: Session) -> Starlette:

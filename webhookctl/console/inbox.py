@@ -1,16 +1,17 @@
 """The inbox that the console shows, and the person who uses it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from threading import Lock
 from time import monotonic
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.ports import Clock, Table
 from webhook_inbox.ledger.queries import Ledger
 from webhookctl.checkout import known_manifest
+from webhookctl.console.commands import Told, told
 from webhookctl.display.evidence import Logs
 from webhookctl.display.suggestions import Program
 from webhookctl.following.metered import MeteredTable
@@ -21,6 +22,19 @@ from webhookctl.target import Target
 PRODUCTION: Final = ("prod", "live")
 
 T = TypeVar("T")
+
+
+def metered(target: Target, table: Table) -> Target:
+    """Returns the target with another table; its other resources are the same."""
+
+    class Metered(type(target)):  # type: ignore[misc]
+        """A target whose ledger counts its reads and refuses writes."""
+
+        @property
+        def table(self) -> Table:
+            return table
+
+    return Metered(**{each.name: getattr(target, each.name) for each in fields(target)})
 
 
 @dataclass(frozen=True)
@@ -49,6 +63,19 @@ class ConsoleInbox:
     def program(self) -> Program:
         """Makes the commands that do the same as a page."""
         return self.call.program
+
+    def read(self, command: Callable[..., None], **values: Any) -> Told:
+        """Returns what a command prints that only reads; its reads are counted, writes refused."""
+        return told(self._reading, command, **values)
+
+    def act(self, command: Callable[..., None], **values: Any) -> Told:
+        """Returns what a command prints that acts; the audit has the console's user."""
+        return told(self.call, command, **values)
+
+    @cached_property
+    def _reading(self) -> Invocation:
+        target = metered(self.target, self.table)
+        return Invocation(replace(self.call.world, connect=lambda _: target), self.call.selection)
 
     @cached_property
     def table(self) -> MeteredTable:

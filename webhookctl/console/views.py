@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from itertools import count
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -26,8 +27,8 @@ MENU: Final = (
     ("Sources", "/sources"),
     ("Audit", "/audit"),
 )
-# Stay with the page: an error is read as long as it takes.
-NOTES: Final = "note"
+# The messages of actions that are kept until their page is shown.
+MESSAGES: Final = 50
 
 
 def event_path(source: str, event_id: str, **more: str) -> str:
@@ -44,6 +45,8 @@ class Views:
     def __init__(self, inbox: ConsoleInbox, session: Session) -> None:
         self._inbox = inbox
         self._session = session
+        self._messages: dict[int, str] = {}
+        self._numbers = count(1)
         self._environment = Environment(
             loader=PackageLoader("webhookctl.console"),
             autoescape=True,
@@ -52,7 +55,7 @@ class Views:
             lstrip_blocks=True,
         )
         self._environment.filters.update(
-            when=self._when, printable=printable, span=span, status=_status
+            when=self._when, printable=printable, span=span, status=_status, moment=_moment
         )
         self._environment.globals["event_path"] = event_path
 
@@ -74,10 +77,22 @@ class Views:
             status: the HTTP status.
             values: what the template shows.
         """
+        values.setdefault("done", "")
         text = self._environment.get_template(template).render(
             **values, **self._shared(), title=title, path=path
         )
         return HTMLResponse(text, status)
+
+    def after(self, path: str, message: str) -> str:
+        """Returns the address of a page that shows a message once, after an action."""
+        number = next(self._numbers)
+        self._messages[number] = message
+        self._messages.pop(number - MESSAGES, None)
+        return f"{path}{'&' if '?' in path else '?'}{urlencode({'done': number})}"
+
+    def message(self, number: str) -> str:
+        """Returns the message of an action, "" where it was shown already."""
+        return self._messages.pop(int(number), "") if number.isdecimal() else ""
 
     def fragment(self, template: str, **values: Any) -> HTMLResponse:
         """Returns a part of a page, to replace the one with the same id."""
@@ -104,6 +119,11 @@ class Views:
         return Markup('<time datetime="{}" title="{}">{}</time>').format(
             iso(value), spelled(value), ago
         )
+
+
+def _moment(value: str | None) -> datetime | None:
+    """Returns a time of JSON data."""
+    return None if value is None else datetime.fromisoformat(value)
 
 
 def _status(value: str) -> Markup:

@@ -38,6 +38,11 @@ function parse(text) {
 
 // Replaces the rows that are there; new ones wait for their button, so that nothing moves.
 function update(list, fresh) {
+  if (list.dataset.whole) {
+    list.innerHTML = fresh.innerHTML;
+    if (!fresh.dataset.live) delete list.dataset.live;
+    return;
+  }
   const known = new Map([...list.querySelectorAll("tr[data-key]")].map((row) => [row.dataset.key, row]));
   let added = 0;
   for (const row of fresh.querySelectorAll("tr[data-key]")) {
@@ -68,7 +73,7 @@ async function poll(list) {
 const list = document.querySelector("[data-live]");
 if (list && list.dataset.live) {
   tell("connecting", "connecting");
-  const next = () => poll(list).finally(() => setTimeout(next, PERIOD));
+  const next = () => poll(list).finally(() => list.dataset.live && setTimeout(next, PERIOD));
   next();
   document.addEventListener("visibilitychange", () => poll(list));
 }
