@@ -13,6 +13,7 @@ from webhookctl.commands import (
     complete,
     completion,
     conformance,
+    console,
     destinations,
     dev,
     dlq,
@@ -92,6 +93,7 @@ app.add_typer(handlers.app, name="handlers")
 app.add_typer(tenants.app, name="tenants")
 app.add_typer(destinations.app, name="destinations")
 app.command("mcp")(mcp.mcp)
+app.command("console")(console.console)
 app.add_typer(alarms.app, name="alarms")
 app.command("check")(check.check)
 app.add_typer(dlq.app, name="dlq")

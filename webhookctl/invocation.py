@@ -80,6 +80,7 @@ class Invocation:
     world: World
     selection: Selection = field(default_factory=Selection)
     as_json: bool = False
+    printer: Output | None = None
 
     @cached_property
     def target(self) -> Target:
@@ -107,8 +108,8 @@ class Invocation:
 
     @property
     def output(self) -> Output:
-        """Prints the results."""
-        return Output(as_json=self.as_json)
+        """Prints the results, or collects them for the console."""
+        return self.printer or Output(as_json=self.as_json)
 
     @property
     def program(self) -> Program:
@@ -235,6 +236,13 @@ def takes_options(
     own = [each for p in declared for each in fields.get(p.name, {p.name: p}).values()]
     offered = {name: each for name, each in _SHARED.items() if name not in without}
 
+    def perform(call: Invocation, values: dict[str, Any]) -> None:
+        require_window(values.get("since"), values.get("until"), call.clock.now())
+        for group, kind in groups.items():
+            names = fields[group].keys() & values.keys()
+            values[group] = kind(**{name: values.pop(name) for name in names})
+        function(call, **values)
+
     def command(**values: Any) -> None:
         context: typer.Context = values.pop("ctx")
         options = {name: values.pop(name, None) for name in _SHARED}
@@ -245,10 +253,7 @@ def takes_options(
             option = "--" + name.removeprefix("as_")
             context.fail(f"no option {option} here: {context.info_name} does not use it")
         context.obj = before.with_options(options)
-        require_window(values.get("since"), values.get("until"), context.obj.clock.now())
-        for group, kind in groups.items():
-            values[group] = kind(**{name: values.pop(name) for name in fields[group]})
-        function(context.obj, **values)
+        perform(context.obj, values)
 
     parameters = [_CONTEXT, *(p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own)]
     parameters += offered.values()
@@ -257,6 +262,8 @@ def takes_options(
     command.__annotations__ = {p.name: p.annotation for p in parameters}
     command.__doc__ = function.__doc__
     command.__name__ = function.__name__
+    # For the console, which has the invocation and the values of the options.
+    command.perform = perform  # type: ignore[attr-defined]
     return command
 
 

@@ -121,14 +121,22 @@ def read_ahead(read: Callable[[A], B], items: Iterable[A], *, at_once: int) -> I
             yield ahead.popleft().result()
 
 
-def find(table: Table, wanted: Wanted, *, now: datetime) -> Iterator[Overview]:
+# Called with each event before it is read.
+Passing = Callable[[Received], None]
+
+
+def find(
+    table: Table, wanted: Wanted, *, now: datetime, passing: Passing | None = None
+) -> Iterator[Overview]:
     """Yields the matching events, newest first, without their bodies.
+
+    `passing` sees how far the search came, and ends it by an error of its own.
 
     The memory does not grow with the number of events, except for those of one second. A run
     outlives its event by a week; an expired event is shown as far as its runs' rows tell.
     """
     ledger = Ledger(table=table)
-    candidates = _once(filter(wanted.names, _candidates(ledger, wanted, now)))
+    candidates = _once(filter(wanted.names, _seen(_candidates(ledger, wanted, now), passing)))
     found = filter(wanted.fits, _read(ledger, table, candidates, wanted, now))
     # The due index lists events in the order of their time rounded up to a second.
     for _, second in groupby(found, key=lambda overview: to_seconds(overview.event.received_at)):
@@ -146,6 +154,13 @@ def _candidates(ledger: Ledger, wanted: Wanted, now: datetime) -> Iterator[Recei
         return arrived
     # The due index lists later attempts of any age, but no first attempts.
     return merge(arrived, _open(ledger, wanted), key=_newest)
+
+
+def _seen(found: Iterator[Received], passing: Passing | None) -> Iterator[Received]:
+    for event in found:
+        if passing is not None:
+            passing(event)
+        yield event
 
 
 def _once(found: Iterator[Received]) -> Iterator[Received]:

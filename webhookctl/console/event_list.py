@@ -1,0 +1,130 @@
+"""One page of events: bounded in rows and in time, and continued by a link.
+
+A search for a rare status in a day of a million events would take minutes, so a page shows what it
+found within its time, says how far it searched, and the next page continues there.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from time import monotonic
+from typing import Final
+
+from webhook_inbox.domain.model import Overview
+from webhook_inbox.ledger.queries import Received
+from webhookctl.console.filters import EventFilter
+from webhookctl.console.inbox import ConsoleInbox
+from webhookctl.display.event import run_notes
+from webhookctl.display.times import iso
+from webhookctl.search import WORKERS, find
+
+ROWS: Final = 50
+SECONDS: Final = 0.7
+# The search reads the rows of so many events together; those behind may not be read yet.
+AHEAD: Final = WORKERS + 1
+
+
+@dataclass(frozen=True, slots=True)
+class EventRow:
+    """An event in the list; it has no body."""
+
+    source: str
+    event_id: str
+    type: str
+    tenant: str
+    received_at: datetime
+    status: str
+    notes: tuple[str, ...]
+
+    @property
+    def key(self) -> str:
+        """Identifies the row among those of a page."""
+        return f"{self.source}/{self.event_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class EventPage:
+    """One page of the list.
+
+    Attributes:
+        rows: the events, newest first.
+        older: the filter of the next page, None at the end.
+        searched_to: the time down to which the search came; None if it is complete.
+    """
+
+    rows: tuple[EventRow, ...]
+    older: EventFilter | None
+    searched_to: datetime | None
+
+
+def page_of(inbox: ConsoleInbox, chosen: EventFilter) -> EventPage:
+    """Returns the page; raises BadFilter for a filter that cannot be used.
+
+    Reads at most ROWS + 1 events that match, for about SECONDS.
+    """
+    now = inbox.clock.now()
+    place = _Place(monotonic() + SECONDS)
+    rows: list[EventRow] = []
+    try:
+        for overview in find(inbox.table, chosen.wanted(now), now=now, passing=place.reached):
+            row = _row(overview, now)
+            if not _contains(row, chosen.text):
+                continue
+            if len(rows) == ROWS:
+                return EventPage(tuple(rows), _from(chosen, row.received_at), None)
+            rows.append(row)
+    except _OutOfTimeError:
+        at = min([place.before, *(row.received_at for row in rows[-1:])])
+        return EventPage(tuple(rows), _from(chosen, at), at)
+    return EventPage(tuple(rows), None, None)
+
+
+class _OutOfTimeError(Exception):
+    """The page's time is over."""
+
+
+class _Place:
+    """Follows how far a search came, and ends it at a time."""
+
+    def __init__(self, ends: float) -> None:
+        self._ends = ends
+        self._recent: deque[datetime] = deque(maxlen=AHEAD)
+
+    def reached(self, event: Received) -> None:
+        """Notes the event that the search reads next; raises _OutOfTimeError."""
+        self._recent.append(event.received_at)
+        if monotonic() > self._ends and len(self._recent) == AHEAD:
+            raise _OutOfTimeError
+
+    @property
+    def before(self) -> datetime:
+        """A time down to which all events were read."""
+        return self._recent[0]
+
+
+def _row(overview: Overview, now: datetime) -> EventRow:
+    event = overview.event
+    return EventRow(
+        source=event.source,
+        event_id=event.event_id,
+        type=event.type,
+        tenant=event.tenant,
+        received_at=event.received_at,
+        status=str(overview.status),
+        notes=run_notes(overview, now=now),
+    )
+
+
+def _contains(row: EventRow, text: str) -> bool:
+    wanted = text.casefold()
+    return any(wanted in part.casefold() for part in _texts(row))
+
+
+def _texts(row: EventRow) -> Iterator[str]:
+    yield from (row.event_id, row.type, row.source, row.tenant, *row.notes)
+
+
+def _from(chosen: EventFilter, last: datetime) -> EventFilter:
+    """Returns the filter that continues with the last event read; `until` excludes its own time."""
+    return replace(chosen, until=iso(last + timedelta(milliseconds=1)) or "")

@@ -1,0 +1,1 @@
+"""One module per page: its view and its actions."""

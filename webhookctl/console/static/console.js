@@ -1,0 +1,100 @@
+// Keeps a page live, switches the zone of its times, copies, and loads what is shown on request.
+// Every page works without it, as of the moment at which it was loaded.
+"use strict";
+
+const PERIOD = 3000;
+const connection = document.getElementById("connection");
+const zone = document.getElementById("zone");
+
+// -- times
+
+function spellTimes(root) {
+  const local = localStorage.getItem("zone") === "local";
+  zone.setAttribute("aria-pressed", String(local));
+  zone.textContent = local ? Intl.DateTimeFormat().resolvedOptions().timeZone || "local" : "UTC";
+  for (const each of root.querySelectorAll("time")) {
+    const at = new Date(each.dateTime);
+    each.title = local ? at.toLocaleString() : at.toISOString().replace(/\.\d+/, "");
+  }
+}
+
+zone.addEventListener("click", () => {
+  localStorage.setItem("zone", localStorage.getItem("zone") === "local" ? "utc" : "local");
+  spellTimes(document);
+});
+
+// -- live
+
+let since = new Date();
+
+function tell(state, text) {
+  connection.dataset.state = state;
+  if (connection.textContent !== text) connection.textContent = text;
+}
+
+function parse(text) {
+  return new DOMParser().parseFromString(text, "text/html").body.firstElementChild;
+}
+
+// Replaces the rows that are there; new ones wait for their button, so that nothing moves.
+function update(list, fresh) {
+  if (list.dataset.whole) {
+    list.innerHTML = fresh.innerHTML;
+    if (!fresh.dataset.live) delete list.dataset.live;
+    return;
+  }
+  const known = new Map([...list.querySelectorAll("tr[data-key]")].map((row) => [row.dataset.key, row]));
+  let added = 0;
+  for (const row of fresh.querySelectorAll("tr[data-key]")) {
+    const old = known.get(row.dataset.key);
+    if (!old) added += 1;
+    else if (old.innerHTML !== row.innerHTML && !old.contains(document.activeElement)) old.replaceWith(row.cloneNode(true));
+  }
+  const news = document.getElementById("news");
+  news.hidden = added === 0;
+  news.textContent = added === 1 ? "Show 1 new event" : `Show ${added} new events`;
+  news.onclick = () => { list.innerHTML = fresh.innerHTML; news.hidden = true; spellTimes(list); };
+  spellTimes(list);
+}
+
+async function poll(list) {
+  if (document.visibilityState === "hidden") return;
+  try {
+    const answer = await fetch(list.dataset.live, { credentials: "same-origin" });
+    if (!answer.ok) throw new Error(`HTTP ${answer.status}`);
+    update(list, parse(await answer.text()));
+    since = new Date();
+    tell("live", "live");
+  } catch {
+    tell("stale", `stale since ${since.toLocaleTimeString()}`);
+  }
+}
+
+const list = document.querySelector("[data-live]");
+if (list && list.dataset.live) {
+  tell("connecting", "connecting");
+  const next = () => poll(list).finally(() => list.dataset.live && setTimeout(next, PERIOD));
+  next();
+  document.addEventListener("visibilitychange", () => poll(list));
+}
+
+// -- copy, and content on request
+
+document.addEventListener("click", async (event) => {
+  const text = event.target.dataset?.copy;
+  if (text === undefined) return;
+  await navigator.clipboard.writeText(text);
+  event.target.textContent = "Copied";
+});
+
+for (const each of document.querySelectorAll("details[data-load]")) {
+  each.addEventListener("toggle", async () => {
+    if (!each.open || each.dataset.loaded) return;
+    const answer = await fetch(each.dataset.load, { credentials: "same-origin" });
+    if (!answer.headers.get("content-type").startsWith("text/html")) return;
+    each.querySelector(".loaded").innerHTML = await answer.text();
+    each.dataset.loaded = "yes";
+  }, { passive: true });
+}
+
+spellTimes(document);

@@ -1,0 +1,69 @@
+"""The cells of a page's table."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from webhookctl.console.views import event_path
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell: a text, or with `kind` a "time", a "status" or the "id" of an event.
+
+    Attributes:
+        value: what it shows.
+        kind: how it is shown.
+        href: the page that it links to, "" for none.
+    """
+
+    value: Any
+    kind: str = "text"
+    href: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row with the form fields of its actions.
+
+    Attributes:
+        cells: one cell a column.
+        actions: the actions that the row offers.
+    """
+
+    cells: Sequence[Cell]
+    actions: Sequence["RowAction"] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RowAction:
+    """A button of a row, which opens the page that explains and confirms the action.
+
+    Attributes:
+        label: the text of the button.
+        href: the page of the action.
+    """
+
+    label: str
+    href: str
+
+
+def text(value: object) -> Cell:
+    """Returns a cell of text; `-` for an absent value."""
+    return Cell("-" if value in {None, ""} else value)
+
+
+def time(value: str | None) -> Cell:
+    """Returns a cell of a time in ISO 8601."""
+    return Cell(None if value is None else datetime.fromisoformat(value), "time")
+
+
+def status(value: str) -> Cell:
+    """Returns a cell of a status."""
+    return Cell(value, "status")
+
+
+def event(source: str, event_id: str) -> Cell:
+    """Returns a cell with an event's id, which links to its page."""
+    return Cell(event_id, "id", event_path(source, event_id))
