@@ -43,10 +43,12 @@ class RowAction:
     Attributes:
         label: the text of the button.
         href: the page of the action.
+        refused: why it is not possible now, "" if it is.
     """
 
     label: str
     href: str
+    refused: str = ""
 
 
 def text(value: object) -> Cell:
