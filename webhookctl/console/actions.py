@@ -262,7 +262,7 @@ RELEASE = FormAction(
     REASON,
     "/rejected",
     fixed={"yes": True},
-    given=lambda values: {**values, "ids": [values.pop("id")]},
+    given=lambda values: {"ids": [values.pop("id")], **values},
     told=released,
 )
 COMPLETE = FormAction(
@@ -286,7 +286,7 @@ SET_SECRET = FormAction(
     {"value": "Value", **REASON},
     "/rejected",
     hidden=frozenset({"value"}),
-    given=lambda values: {**values, "read": partial(str, values.pop("value"))},
+    given=lambda values: {"read": partial(str, values.pop("value")), **values},
 )
 ACTIONS: Final = (
     APPROVE,

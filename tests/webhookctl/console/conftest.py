@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.webhookctl.commands.conftest import _alone, _one_command_tree, cli, inbox
+from tests.webhookctl.commands.conftest import _alone, _one_command_tree, checkout, cli, inbox
 from tests.webhookctl.commands.stage import Cli
 from tests.webhookctl.console.browsing import Browser, browsing, console_of
 
-__all__ = ["_alone", "_one_command_tree", "cli", "inbox"]
+__all__ = ["_alone", "_one_command_tree", "checkout", "cli", "inbox"]
 
 
 @pytest.fixture
