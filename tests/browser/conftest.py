@@ -109,18 +109,21 @@ def still() -> Iterator[Console]:
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """Chromium."""
-    path = chromium.found()
-    assert path is not None, "no Chromium: run `make browser`, or name one in CHROMIUM"
+    found = chromium.chromium()
+    assert found is not None, "no Chromium: run `python -m scripts.browser`"
     with sync_playwright() as playwright:
         # Chromium's own sandbox needs a user namespace, which root in a container does not have.
-        launched = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        launched = playwright.chromium.launch(
+            executable_path=found.path,
+            env={**os.environ, **found.environment},
+            args=["--no-sandbox"],
+        )
         yield launched
         launched.close()
 
 
-@pytest.fixture
-def opens(browser: Browser) -> Iterator[Opens]:
-    """Opens a page of a console in a browser of its own, which has entered by the link."""
+@contextmanager
+def _opening(browser: Browser) -> Iterator[Opens]:
     contexts: list[tuple[BrowserContext, Console]] = []
 
     def open_(console: Console, path: str = "/", **options: Any) -> Page:
@@ -141,6 +144,20 @@ def opens(browser: Browser) -> Iterator[Opens]:
         context.close()
         faults, console.faults = console.faults, []
         assert faults == []
+
+
+@pytest.fixture
+def opens(browser: Browser) -> Iterator[Opens]:
+    """Opens a page of a console in a browser of its own, which has entered by the link."""
+    with _opening(browser) as opening:
+        yield opening
+
+
+@pytest.fixture(scope="module")
+def opens_module(browser: Browser) -> Iterator[Opens]:
+    """Opens pages that the tests of a module share."""
+    with _opening(browser) as opening:
+        yield opening
 
 
 @pytest.fixture

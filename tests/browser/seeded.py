@@ -5,14 +5,14 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
-from tests.unit.support.holding import effect, hold
+from tests.unit.support import holding
 from tests.unit.support.world import handler
 from tests.webhookctl.commands.stage import MANIFEST, PREFIX, STACK_ID, Inbox, Lambda, MemoryTarget
 from tests.webhookctl.commands.test_doctor import Account, passed
 from webhook_inbox.domain.errors import Permanent, Skipped
 from webhook_inbox.domain.manifest import BreakerSpec, DestinationSpec
 from webhook_inbox.domain.secrets import TOKEN_KEY
-from webhookctl.commands import destinations, erase, handlers, tenants
+from webhookctl.commands import destinations, erase, handlers, hold, tenants
 from webhookctl.console.commands import told
 from webhookctl.invocation import Invocation
 from webhookctl.invocation import World as Outside
@@ -67,6 +67,7 @@ class Names:
         doubtful: one that is held, since its effect is in doubt.
         asking: one that is held, since its effect needs an approval.
         rejected: the id of a rejected delivery that is valid with the current secrets.
+        holds: the approval request of each event that is held.
     """
 
     done: str = "evt_done"
@@ -75,6 +76,7 @@ class Names:
     doubtful: str = "evt_doubtful"
     asking: str = "evt_asking"
     rejected: str = ""
+    holds: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -111,6 +113,8 @@ def seeded(*, other: Any, stage: str = "test", local: bool = False) -> SeededInb
     _held(world, found.names)
     _actions(world, found)
     passed(world, age=timedelta(seconds=20))
+    held = told(found.call(), hold.list_holds).objects
+    found.names.holds = {each["event_id"]: each["hold"] for each in held}
     return found
 
 
@@ -178,10 +182,10 @@ def _order(world: Inbox, event_id: str, order: dict[str, Any]) -> None:
 
 def _held(world: Inbox, names: Names) -> None:
     """Leaves a run that waits for a person since its effect is in doubt, and a rejection."""
-    request = hold(
+    request = holding.hold(
         world, names.doubtful, type_="refund.asked", shows='{"charge": "ch_3", "amount": 4200}'
     )
-    effect(world, request.run, error="ReadTimeout: no answer within 10 s")
+    holding.effect(world, request.run, error="ReadTimeout: no answer within 10 s")
     world.deliver("evt_rejected", secret=RIGHT, body=b'{"id": "evt_rejected"}')
     world.deliver("evt_forged", secret="of-a-stranger")
     first, _ = sorted(row["sk"] for row in world.rows("rejected#"))
