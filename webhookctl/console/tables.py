@@ -53,7 +53,7 @@ class RowAction:
 
 def text(value: object) -> Cell:
     """Returns a cell of text; `-` for an absent value."""
-    return Cell("-" if value in {None, ""} else value)
+    return Cell("-" if value is None or value == "" else value)
 
 
 def time(value: str | None) -> Cell:

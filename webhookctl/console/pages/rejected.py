@@ -25,6 +25,8 @@ LISTED: Final = 100
 # A release of a filter takes so many deliveries at most.
 MOST: Final = 1000
 FILTERS: Final = ("source", "rejected_for", "since", "until")
+# The reasons that another secret may remove.
+UNSIGNED: Final = {str(each) for each in (Reason.INVALID_SIGNATURE, Reason.NO_SECRET)}
 FINE: Final = {str(each) for each in rejected.FINE}
 
 
@@ -62,6 +64,7 @@ class RejectedPages:
             notes=told.notes,
             verify=f"{PATH}/verify?{_query(query)}",
             address=_address,
+            offered=self._offered,
             done=self._views.message(query.get("done", "")),
         )
 
@@ -97,10 +100,11 @@ class RejectedPages:
         done = "" if kept else "it is released already"
         secret = actions.SET_SECRET
         none = "" if spec else "the deployed configuration cannot be read"
-        return [
-            RowAction(actions.RELEASE.title, actions.RELEASE.address(**named), done),
-            RowAction(secret.title, secret.address(name=spec.secret if spec else ""), none),
-        ]
+        offered = [RowAction(actions.RELEASE.title, actions.RELEASE.address(**named), done)]
+        if found["reason"] in UNSIGNED:
+            name = spec.secret if spec else ""
+            offered.append(RowAction(secret.title, secret.address(name=name), none))
+        return offered
 
     def verified(self, request: Request) -> Response:
         """Returns what a release of the filter would do."""
