@@ -86,7 +86,7 @@ class ConsoleInbox:
 
     def examine(self, question: Callable[..., T], *given: Any) -> T:
         """Returns the answer of a function of a command that only reads."""
-        return question(self._reading, *given)
+        return question(replace(self._reading, printer=Told()), *given)
 
     def act(self, command: Callable[..., None], **values: Any) -> Told:
         """Returns what a command prints that acts; the audit has the console's user."""
