@@ -108,7 +108,7 @@ def seeded(*, other: Any, stage: str = "test", local: bool = False) -> SeededInb
     """
     world = Inbox()
     world.deploy(SEEDED)
-    found = SeededInbox(world, _target(world, other, stage=stage, local=local))
+    found = SeededInbox(world, target_of(world, other, stage=stage, local=local))
     _runs(world, found.names)
     _held(world, found.names)
     _actions(world, found)
@@ -118,7 +118,7 @@ def seeded(*, other: Any, stage: str = "test", local: bool = False) -> SeededInb
     return found
 
 
-def _target(world: Inbox, other: Any, *, stage: str, local: bool) -> Target:
+def target_of(world: Inbox, other: Any, *, stage: str, local: bool) -> Target:
     account = Account(other)
     account.invoke = Lambda(world).invoke  # type: ignore[attr-defined]
     doubles: dict[str, Any] = {
@@ -137,7 +137,7 @@ def _target(world: Inbox, other: Any, *, stage: str, local: bool) -> Target:
         secret_prefix=PREFIX,
         generated_keys={TOKEN_KEY: PREFIX + TOKEN_KEY},
         replay_function="replay-function",
-        urls={name: f"{api}/webhooks/{name}" for name in SEEDED.sources},
+        urls={name: f"{api}/webhooks/{name}" for name in world.manifest.sources},
         client=lambda service: doubles.get(service) or account(service),
         api_url=api,
         queue_urls={lane: f"https://sqs.example/{lane}" for lane in world.queues},
@@ -145,7 +145,7 @@ def _target(world: Inbox, other: Any, *, stage: str, local: bool) -> Target:
         processors={"default": "processor"},
         reconciler="reconciler",
         log_groups={"reconciler": "the-reconciler-logs", "ingest": "the-ingest-logs"},
-        read_manifest=lambda: SEEDED,
+        read_manifest=lambda: world.manifest,
         stack_id=STACK_ID,
     )
 
