@@ -59,7 +59,8 @@ def hostile(*, other: Any) -> SeededInbox:
     world = Inbox()
     world.deploy(DECLARED)
     names = Names(*(f"evt_{name}{ID}" for name in ("first", "retrying", "dead", "held", "held")))
-    found = SeededInbox(world, target_of(world, other, stage="test", local=False), names)
+    target = target_of(world, other, stage="test", local=False)
+    found = SeededInbox(target, world.clock, names, world)
     parts = {"body": BODY, "headers": {"x-tenant": EVIL, "x-evil": EVIL}, "type_": EVIL}
     world.script(HANDLER, AlertError(EVIL), Permanent(EVIL), Transient(EVIL), Transient(EVIL))
     for event_id in (names.done, names.dead, names.retrying):

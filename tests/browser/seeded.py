@@ -11,6 +11,7 @@ from tests.webhookctl.commands.stage import MANIFEST, PREFIX, STACK_ID, Inbox, L
 from tests.webhookctl.commands.test_doctor import Account, passed
 from webhook_inbox.domain.errors import Permanent, Skipped
 from webhook_inbox.domain.manifest import BreakerSpec, DestinationSpec
+from webhook_inbox.domain.ports import Clock
 from webhook_inbox.domain.secrets import TOKEN_KEY
 from webhookctl.commands import destinations, erase, handlers, hold, tenants
 from webhookctl.console.commands import told
@@ -80,25 +81,35 @@ class Names:
 
 
 @dataclass
-class SeededInbox:
-    """The inbox with its target.
+class ShownInbox:
+    """An inbox that a console shows.
 
     Attributes:
-        world: the inbox over the doubles.
-        target: its resources, to change one.
+        target: its resources.
+        clock: its clock.
+        names: the ids of its events.
     """
 
-    world: Inbox
     target: Target
-    names: Names = field(default_factory=Names)
+    clock: Clock
+    names: Names
 
     def call(self) -> Invocation:
         """Returns the invocation of a command for the inbox."""
-        outside = Outside(lambda _: self.target, self.world.clock)
-        selection = (
-            Selection(local=True) if self.target.local else Selection(stack=self.target.name)
-        )
-        return Invocation(outside, selection)
+        target = self.target
+        selection = Selection(local=True) if target.local else Selection(stack=target.name)
+        return Invocation(Outside(lambda _: target, self.clock), selection)
+
+
+@dataclass
+class SeededInbox(ShownInbox):
+    """The inbox over the doubles.
+
+    Attributes:
+        world: all that is around it.
+    """
+
+    world: Inbox
 
 
 def seeded(*, other: Any, stage: str = "test", local: bool = False) -> SeededInbox:
@@ -108,7 +119,8 @@ def seeded(*, other: Any, stage: str = "test", local: bool = False) -> SeededInb
     """
     world = Inbox()
     world.deploy(SEEDED)
-    found = SeededInbox(world, target_of(world, other, stage=stage, local=local))
+    target = target_of(world, other, stage=stage, local=local)
+    found = SeededInbox(target, world.clock, Names(), world)
     _runs(world, found.names)
     _held(world, found.names)
     _actions(world, found)

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Console, Opens, serving
+from tests.browser.driving import Console, Opens, serving
 from tests.browser.hostile import EVIL, HANDLER, MARKUP, OTHER, UNSEEN, hostile
 from tests.browser.seeded import Names, seeded
 from tests.webhookctl.commands.stage import client
