@@ -108,7 +108,7 @@ class Views:
             "form_token": self._session.form_token,
             "refusal": inbox.refusal,
             "now": inbox.clock.now(),
-            "dollars": inbox.table.dollars,
+            "dollars": inbox.dollars,
         }
 
     def _when(self, value: datetime | None) -> Markup:
