@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.ports import Clock, Table
@@ -19,6 +19,7 @@ from webhookctl.invocation import Invocation
 from webhookctl.recent import Recent
 from webhookctl.target import Target
 
+T = TypeVar("T")
 # Seconds.
 RECONNECT: Final = 10
 # A name that begins so is production, however the stage is called.
@@ -95,9 +96,30 @@ class ConsoleInbox:
             result.note(PARTLY)
         return result
 
+    def examine(self, question: Callable[..., T], *given: Any) -> T:
+        """Returns the answer of a function of a command that only reads."""
+        return question(self._reading(self.bounded()), *given)
+
     def act(self, command: Callable[..., None], **values: Any) -> Told:
         """Returns what a command prints that acts; the audit has the console's user."""
-        return told(self.call, command, **values)
+        try:
+            return told(self.call, command, **values)
+        finally:
+            # Also after an error, which may follow a change.
+            self.changed()
+
+    def on_change(self, forget: Callable[[], None]) -> None:
+        """Registers what forgets a value that pages keep, for after each action."""
+        self._kept.append(forget)
+
+    def changed(self) -> None:
+        """Lets the next pages read anew what they keep."""
+        for forget in self._kept:
+            forget()
+
+    @cached_property
+    def _kept(self) -> list[Callable[[], None]]:
+        return []
 
     def bounded(self, seconds: float = SECONDS) -> BoundedTable:
         """Returns the table for one page's lists, for so many seconds from now."""

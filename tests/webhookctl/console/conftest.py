@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from tests.webhookctl.commands.conftest import _alone, _one_command_tree, cli, inbox
+from tests.webhookctl.commands.conftest import _alone, _one_command_tree, checkout, cli, inbox
 from tests.webhookctl.commands.stage import Cli
 from tests.webhookctl.console.browsing import Browser, browsing, console_of
 from webhookctl.console import attention, refreshed
 
-__all__ = ["_alone", "_one_command_tree", "cli", "inbox"]
+__all__ = ["_alone", "_one_command_tree", "checkout", "cli", "inbox"]
 
 
 class Doctor:

@@ -63,9 +63,15 @@ class _Summary:
             name: self._refreshed(partial(figures, inbox, window))
             for name, window in WINDOWS.items()
         }
+        inbox.on_change(self._forget)
 
     def _refreshed(self, read: Callable[[], Any]) -> Refreshed[Any]:
         return Refreshed(read, seconds=SECONDS if self._remote else LOCAL_SECONDS)
+
+    def _forget(self) -> None:
+        # Doctor's findings stay: a page that follows an action does not wait for its checks.
+        for each in (self._needs, *self._figures.values()):
+            each.forget()
 
     @property
     def _remote(self) -> bool:
