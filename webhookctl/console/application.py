@@ -19,12 +19,13 @@ from webhookctl.console.pages import (
     overview,
     rejected,
     replays,
+    send,
 )
 from webhookctl.console.requests import Pages
 from webhookctl.console.views import Views
 
 FILES: Final = Path(__file__).parent / "static"
-PAGES: Final = (overview, event, events, dead_letters, replays, rejected, listings, actions)
+PAGES: Final = (overview, event, events, dead_letters, replays, rejected, send, listings, actions)
 
 
 def application(inbox: ConsoleInbox, session: Session) -> Starlette:

@@ -25,6 +25,7 @@ MENU: Final = (
     ("Handlers", "/handlers"),
     ("Destinations", "/destinations"),
     ("Sources", "/sources"),
+    ("Send", "/send"),
     ("Audit", "/audit"),
 )
 # The messages of actions that are kept until their page is shown.
