@@ -28,5 +28,12 @@ SUBJECTS: dict[str, Callable[[Names], dict[str, str]]] = {
         "handler": "acme.fulfil",
     },
     actions.ERASE.path: lambda names: {"event_id": names.done, "source": "acme"},
+    actions.SET_SECRET.path: lambda _: {"name": "acme"},
+    actions.COMPLETE.path: lambda names: {
+        "event_id": names.doubtful,
+        "source": "acme",
+        "handler": "acme.refund",
+        "effect": "refund",
+    },
     actions.RELEASE.path: lambda names: {"source": "acme", "id": names.rejected},
 }

@@ -9,14 +9,21 @@ from playwright.sync_api import Page, expect
 from tests.browser.driving import Console, Opens
 from tests.browser.keyboard import fill, follow
 from tests.browser.subjects import SUBJECTS
+from tests.webhookctl.commands.stage import documents
 from webhook_inbox.domain.model import Status
+from webhook_inbox.domain.secret_document import SOURCES
 from webhookctl.commands import audit, destinations, handlers, hold, tenants
 from webhookctl.console import actions
 from webhookctl.console.actions import FormAction
 from webhookctl.console.commands import told
 
 REASON = "agreed in the incident"
-TYPED = {"reason": REASON, "result": '{"refund": 7}', "name": "acct_12"}
+TYPED = {
+    "reason": REASON,
+    "result": '{"refund": 7}',
+    "name": "acct_12",
+    "value": "a-secret-of-the-test",
+}
 
 
 def listed(console: Console, command: Callable[..., None], **wanted: Any) -> dict[str, Any] | None:
@@ -65,6 +72,7 @@ DONE: dict[str, Callable[[Console], bool]] = {
     actions.ERASE.path: lambda console: (
         console.inbox.world.overview("evt_done").event.erased_at is not None
     ),
+    actions.SET_SECRET.path: lambda _: TYPED["value"] in documents().read(SOURCES)["acme"],
     actions.RELEASE.path: lambda console: "evt_rejected" in console.inbox.world.statuses(),
 }
 

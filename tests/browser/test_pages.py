@@ -17,6 +17,8 @@ Place = Callable[[Names], str]
 PLACES: dict[str, Place] = {
     **{path: lambda _, path=path: path for _, path in MENU},
     "/events?status": lambda _: "/events?status=dead_letter&handler=acme.fulfil&text=evt",
+    "/rejected/delivery": lambda names: f"/rejected/delivery?source=acme&id={names.rejected}",
+    "/rejected/verify": lambda _: "/rejected/verify?source=acme",
     "/events?nothing": lambda _: "/events?type=never",
     **{
         f"/event {name}": lambda names, name=name: event_path("acme", getattr(names, name))

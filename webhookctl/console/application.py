@@ -10,12 +10,21 @@ from starlette.staticfiles import StaticFiles
 from webhookctl.console import actions
 from webhookctl.console.guard import Guard, Session
 from webhookctl.console.inbox import ConsoleInbox
-from webhookctl.console.pages import dead_letters, event, events, listings, overview
+from webhookctl.console.pages import (
+    dead_letters,
+    event,
+    events,
+    listings,
+    overview,
+    rejected,
+    replays,
+    send,
+)
 from webhookctl.console.requests import Pages
 from webhookctl.console.views import Views
 
 FILES: Final = Path(__file__).parent / "static"
-PAGES: Final = (overview, event, events, dead_letters, listings, actions)
+PAGES: Final = (overview, event, events, dead_letters, replays, rejected, send, listings, actions)
 
 
 def application(inbox: ConsoleInbox, session: Session) -> Guard:

@@ -25,6 +25,7 @@ MENU: Final = (
     ("Handlers", "/handlers"),
     ("Destinations", "/destinations"),
     ("Sources", "/sources"),
+    ("Send", "/send"),
     ("Audit", "/audit"),
 )
 # The messages of actions that are kept until their page is shown.
@@ -108,7 +109,7 @@ class Views:
             "form_token": self._session.form_token,
             "refusal": inbox.refusal,
             "now": inbox.clock.now(),
-            "dollars": inbox.table.dollars,
+            "dollars": inbox.dollars,
         }
 
     def _when(self, value: datetime | None) -> Markup:

@@ -38,6 +38,7 @@ def routes(inbox: ConsoleInbox, views: Views, pages: Pages) -> list[Route]:
             steps=advice(overview, now=now, limits=limits, program=inbox.program),
             told=event_object(overview, now=now, limits=limits, logs=inbox.logs),
             timeline=timeline_of(overview, now),
+            done=views.message(request.query_params.get("done", "")),
             body_path=event_path(event.source, event.event_id, part="body"),
         )
 

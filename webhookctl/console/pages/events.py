@@ -11,6 +11,7 @@ from webhook_inbox.domain.model import EventStatus
 from webhookctl.console.event_list import page_of
 from webhookctl.console.filters import HOW_THEY_COMBINE, EventFilter
 from webhookctl.console.inbox import ConsoleInbox
+from webhookctl.console.replay_scope import scope_of
 from webhookctl.console.requests import Pages
 from webhookctl.console.views import Views
 
@@ -36,6 +37,7 @@ def routes(inbox: ConsoleInbox, views: Views, pages: Pages) -> list[Route]:
             sources=sorted(inbox.manifest.sources),
             handlers=sorted(inbox.manifest.handlers),
             how=HOW_THEY_COMBINE,
+            scope=scope_of(chosen),
             live=f"{PATH}?{urlencode([*chosen.set, ('part', 'list')])}",
             **values,
         )

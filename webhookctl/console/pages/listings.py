@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from webhookctl.commands import audit, destinations, handlers, hold, inbox, rejected, rotation
+from webhookctl.commands import audit, destinations, handlers, hold, inbox, rotation
 from webhookctl.commands import tenants as tenant_commands
 from webhookctl.console import actions
 from webhookctl.console.inbox import ConsoleInbox
@@ -139,20 +139,6 @@ def _destination(each: Object) -> Row:
     )
 
 
-def _rejected(shown: ConsoleInbox) -> Listing:
-    told = shown.read(rejected.list_rejected, limit=100)
-    columns = ("Received", "Source", "Id", "Reason", "Bytes", "State")
-    return Listing([Section(columns, [_one(e) for e in told.objects], "None.")], told.notes)
-
-
-def _one(each: Object) -> Row:
-    names = ("source", "id", "reason")
-    shown = (time(each["received_at"]), *(text(each[name]) for name in names))
-    release = actions.RELEASE.address(source=each["source"], id=each["id"])
-    cells = (*shown, text(each.get("bytes")), text(each.get("state")))
-    return Row(cells, [RowAction(actions.RELEASE.title, release)])
-
-
 def _ignored(each: Object) -> Row:
     kind = text(each["type"] or "(others)")
     return Row((text(each["source"]), kind, Cell(each["count"]), time(each["last_at"])))
@@ -194,7 +180,6 @@ LISTINGS: dict[str, tuple[str, Callable[[ConsoleInbox], Listing]]] = {
     "/approvals": ("Approvals", _approvals),
     "/handlers": ("Handlers", _handlers),
     "/destinations": ("Destinations", _destinations),
-    "/rejected": ("Rejected deliveries", _rejected),
     "/sources": ("Sources", _sources),
     "/audit": ("Audit", _audit),
 }
