@@ -11,6 +11,8 @@ from webhookctl.console import actions
 from webhookctl.console.guard import Guard, Session
 from webhookctl.console.inbox import ConsoleInbox
 from webhookctl.console.pages import (
+    approvals,
+    audit,
     dead_letters,
     event,
     events,
@@ -24,7 +26,19 @@ from webhookctl.console.requests import Pages
 from webhookctl.console.views import Views
 
 FILES: Final = Path(__file__).parent / "static"
-PAGES: Final = (overview, event, events, dead_letters, replays, rejected, send, listings, actions)
+PAGES: Final = (
+    overview,
+    event,
+    events,
+    dead_letters,
+    replays,
+    approvals,
+    rejected,
+    send,
+    listings,
+    audit,
+    actions,
+)
 
 
 def application(inbox: ConsoleInbox, session: Session) -> Guard:
