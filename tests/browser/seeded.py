@@ -11,6 +11,7 @@ from tests.webhookctl.commands.stage import MANIFEST, PREFIX, STACK_ID, Inbox, L
 from tests.webhookctl.commands.test_doctor import Account, passed
 from webhook_inbox.domain.errors import Permanent, Skipped
 from webhook_inbox.domain.manifest import BreakerSpec, DestinationSpec
+from webhook_inbox.domain.ports import Clock
 from webhook_inbox.domain.secrets import TOKEN_KEY
 from webhookctl.commands import destinations, erase, handlers, hold, tenants
 from webhookctl.console.commands import told
@@ -80,25 +81,35 @@ class Names:
 
 
 @dataclass
-class SeededInbox:
-    """The inbox with its target.
+class ShownInbox:
+    """An inbox that a console shows.
 
     Attributes:
-        world: the inbox over the doubles.
-        target: its resources, to change one.
+        target: its resources.
+        clock: its clock.
+        names: the ids of its events.
     """
 
-    world: Inbox
     target: Target
-    names: Names = field(default_factory=Names)
+    clock: Clock
+    names: Names
 
     def call(self) -> Invocation:
         """Returns the invocation of a command for the inbox."""
-        outside = Outside(lambda _: self.target, self.world.clock)
-        selection = (
-            Selection(local=True) if self.target.local else Selection(stack=self.target.name)
-        )
-        return Invocation(outside, selection)
+        target = self.target
+        selection = Selection(local=True) if target.local else Selection(stack=target.name)
+        return Invocation(Outside(lambda _: target, self.clock), selection)
+
+
+@dataclass
+class SeededInbox(ShownInbox):
+    """The inbox over the doubles.
+
+    Attributes:
+        world: all that is around it.
+    """
+
+    world: Inbox
 
 
 def seeded(*, other: Any, stage: str = "test", local: bool = False) -> SeededInbox:
@@ -108,7 +119,8 @@ def seeded(*, other: Any, stage: str = "test", local: bool = False) -> SeededInb
     """
     world = Inbox()
     world.deploy(SEEDED)
-    found = SeededInbox(world, _target(world, other, stage=stage, local=local))
+    target = target_of(world, other, stage=stage, local=local)
+    found = SeededInbox(target, world.clock, Names(), world)
     _runs(world, found.names)
     _held(world, found.names)
     _actions(world, found)
@@ -118,7 +130,7 @@ def seeded(*, other: Any, stage: str = "test", local: bool = False) -> SeededInb
     return found
 
 
-def _target(world: Inbox, other: Any, *, stage: str, local: bool) -> Target:
+def target_of(world: Inbox, other: Any, *, stage: str, local: bool) -> Target:
     account = Account(other)
     account.invoke = Lambda(world).invoke  # type: ignore[attr-defined]
     doubles: dict[str, Any] = {
@@ -137,7 +149,7 @@ def _target(world: Inbox, other: Any, *, stage: str, local: bool) -> Target:
         secret_prefix=PREFIX,
         generated_keys={TOKEN_KEY: PREFIX + TOKEN_KEY},
         replay_function="replay-function",
-        urls={name: f"{api}/webhooks/{name}" for name in SEEDED.sources},
+        urls={name: f"{api}/webhooks/{name}" for name in world.manifest.sources},
         client=lambda service: doubles.get(service) or account(service),
         api_url=api,
         queue_urls={lane: f"https://sqs.example/{lane}" for lane in world.queues},
@@ -145,7 +157,7 @@ def _target(world: Inbox, other: Any, *, stage: str, local: bool) -> Target:
         processors={"default": "processor"},
         reconciler="reconciler",
         log_groups={"reconciler": "the-reconciler-logs", "ingest": "the-ingest-logs"},
-        read_manifest=lambda: SEEDED,
+        read_manifest=lambda: world.manifest,
         stack_id=STACK_ID,
     )
 

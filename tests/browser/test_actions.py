@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Console, Opens
+from tests.browser.driving import Console, Opens
 from tests.browser.keyboard import fill, follow
 from tests.browser.subjects import SUBJECTS
 from tests.webhookctl.commands.stage import documents

@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Console, Opens, serving
+from tests.browser.driving import Console, Opens, serving
 from tests.browser.seeded import seeded
 from tests.webhookctl.commands.stage import client
 from webhookctl.console.views import event_path

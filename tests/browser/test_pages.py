@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page
 
 from scripts.browser import axe
-from tests.browser.conftest import Console, Opens
+from tests.browser.driving import Console, Opens
 from tests.browser.seeded import Names
 from tests.browser.subjects import SUBJECTS
 from webhookctl.console import actions

@@ -13,7 +13,7 @@ from webhookctl.invocation import Invocation, takes_options
 if TYPE_CHECKING:
     from socket import socket
 
-    from starlette.applications import Starlette
+    from starlette.types import ASGIApp
 
 INSTALL: Final = "pip install 'webhook-inbox[console]'"
 
@@ -56,7 +56,7 @@ def beside(call: Invocation) -> Iterator[str]:
 @contextmanager
 def _prepared(
     call: Invocation, port: int, *, write: bool
-) -> Iterator[tuple[str, "Starlette", "socket"]]:
+) -> Iterator[tuple[str, "ASGIApp", "socket"]]:
     try:
         # The other commands neither need the extra nor wait for its import.
         from webhookctl.console import application, guard, inbox, server  # noqa: PLC0415

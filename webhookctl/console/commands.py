@@ -23,6 +23,7 @@ class Told(Output):
     done: int = 0
     total: int = 0
     stopped: bool = False
+    partly: bool = False
 
     def json(self, data: Mapping[str, Any]) -> None:
         """Keeps an object."""

@@ -9,7 +9,9 @@ from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.ports import Clock, Table
 from webhook_inbox.ledger.queries import Ledger
 from webhookctl.checkout import known_manifest
+from webhookctl.console.bounded import PARTLY, SECONDS, BoundedTable
 from webhookctl.console.commands import Told, told
+from webhookctl.console.costs import AwsCalls
 from webhookctl.display.evidence import Logs
 from webhookctl.display.suggestions import Program
 from webhookctl.following.metered import MeteredTable
@@ -80,13 +82,24 @@ class ConsoleInbox:
         """Makes the commands that do the same as a page."""
         return self.call.program
 
-    def read(self, command: Callable[..., None], **values: Any) -> Told:
-        """Returns what a command prints that only reads; its reads are counted, writes refused."""
-        return told(self._reading, command, **values)
+    def read(
+        self, command: Callable[..., None], *, seconds: float = SECONDS, **values: Any
+    ) -> Told:
+        """Returns what a command prints that only reads; its reads are counted, writes refused.
+
+        The reads are bounded: a note says so where they left out rows.
+        """
+        table = self.bounded(seconds)
+        result = told(self._reading(table), command, **values)
+        if table.cut:
+            result.partly = True
+            result.note(PARTLY)
+        return result
 
     def examine(self, question: Callable[..., T], *given: Any) -> T:
         """Returns the answer of a function of a command that only reads."""
-        return question(replace(self._reading, printer=Told()), *given)
+        quiet = replace(self._reading(self.bounded()), printer=Told())
+        return question(quiet, *given)
 
     def act(self, command: Callable[..., None], **values: Any) -> Told:
         """Returns what a command prints that acts; the audit has the console's user."""
@@ -109,10 +122,28 @@ class ConsoleInbox:
     def _kept(self) -> list[Callable[[], None]]:
         return []
 
-    @property
-    def _reading(self) -> Invocation:
-        target = metered(self.target, self.table)
+    def bounded(self, seconds: float = SECONDS) -> BoundedTable:
+        """Returns the table for one page's lists, for so many seconds from now."""
+        return BoundedTable(self.table, seconds=seconds)
+
+    def _reading(self, table: Table) -> Invocation:
+        target = metered(self.counted, table)
         return Invocation(replace(self.call.world, connect=lambda _: target), self.call.selection)
+
+    @property
+    def counted(self) -> Target:
+        """The inbox's resources for reading, by clients whose calls are counted."""
+        return self.calls.counted(self.target)
+
+    @cached_property
+    def calls(self) -> AwsCalls:
+        """The calls to AWS of this session's pages, without those to DynamoDB's table."""
+        return AwsCalls()
+
+    @property
+    def dollars(self) -> float:
+        """The estimated price of all reads so far."""
+        return self.table.dollars + self.calls.dollars
 
     @cached_property
     def table(self) -> MeteredTable:

@@ -66,7 +66,7 @@ class ReplayJobs:
     """The replays of one console; each is a thread, and the replay function does the work."""
 
     def __init__(self) -> None:
-        self._jobs: dict[int, ReplayJob] = {}
+        self._jobs: dict[str, ReplayJob] = {}
         self._numbers = count(1)
 
     def start(
@@ -81,8 +81,8 @@ class ReplayJobs:
     ) -> int:
         """Starts a replay and returns its number."""
         job, number = ReplayJob(selection, first, rate, force), next(self._numbers)
-        self._jobs[number] = job
-        self._jobs.pop(number - REMEMBERED, None)
+        self._jobs[str(number)] = job
+        self._jobs.pop(str(number - REMEMBERED), None)
         values = {"selection": selection, "first": first, "rate": rate, "reason": reason}
         values |= {"force": force, "yes": True}
         # The connection of now: the one of a later call may be another's.
@@ -103,7 +103,7 @@ class ReplayJobs:
 
     def get(self, number: str) -> ReplayJob | None:
         """Returns a replay, None if it is not remembered."""
-        return self._jobs.get(int(number)) if number.isdecimal() else None
+        return self._jobs.get(number)
 
     def stop(self, number: str) -> None:
         """Stops a replay after its present step."""
