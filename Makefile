@@ -100,8 +100,9 @@ storm: setup ## run handlers over HTTP against destinations that fail, stall and
 rights: setup ## remove each right of each function in turn, and expect that something breaks; 2 minutes
 	$(BIN)/pytest tests/proof/test_rights.py --quiet
 
-incidents: setup ## resolve scripted incidents on the local runtime with the runbook's commands; 4 minutes
-	$(BIN)/pytest tests/proof/test_incidents.py --quiet
+incidents: setup ## resolve scripted incidents on the local runtime, with the runbook's commands and in a browser; 7 minutes
+	@$(BIN)/python -m scripts.browser >/dev/null
+	$(BIN)/pytest tests/proof/test_incidents.py tests/proof/test_console_incidents.py --quiet
 
 proof: simulate mutants fuzz storm rights incidents ## run simulate, mutants, fuzz, storm, rights and incidents
 

@@ -38,6 +38,14 @@ ARGUMENTS: Final = frozenset({"event_id", "name", "id"})
 PLACEHOLDERS: Final = {"result": "JSON", "reason": "TEXT"}
 
 
+def _decided(told: Told) -> str:
+    """Returns what a decision did: one of several approvals leaves the run held."""
+    [found] = told.objects
+    people = found.get("people")
+    counted = f"; {len(people['approved_by'])} of {people['count']} approved" if people else ""
+    return f"Recorded as {found['outcome']}{counted}."
+
+
 def given_reason(form: Mapping[str, str]) -> str:
     """Returns the reason in a form; raises CommandError without one."""
     reason = form.get("reason", "").strip()
@@ -129,6 +137,7 @@ APPROVE = FormAction(
     ("event_id", "source", "handler", "hold"),
     REASON,
     "/approvals",
+    told=_decided,
 )
 HAPPENED = FormAction(
     "/approvals/happened",
@@ -141,6 +150,7 @@ HAPPENED = FormAction(
     {"result": "Result as JSON, as in a run that is done", **REASON},
     "/approvals",
     fixed={"happened": True},
+    told=_decided,
 )
 DENY = FormAction(
     "/approvals/deny",
@@ -152,6 +162,7 @@ DENY = FormAction(
     REASON,
     "/approvals",
     danger=True,
+    told=_decided,
 )
 PAUSE_HANDLER = FormAction(
     "/handlers/pause",

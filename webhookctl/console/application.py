@@ -12,6 +12,8 @@ from webhookctl.console import actions
 from webhookctl.console.guard import Guard, Session
 from webhookctl.console.inbox import ConsoleInbox
 from webhookctl.console.pages import (
+    approvals,
+    audit,
     dead_letters,
     event,
     events,
@@ -20,12 +22,26 @@ from webhookctl.console.pages import (
     rejected,
     replays,
     send,
+    sources,
 )
 from webhookctl.console.requests import Pages
 from webhookctl.console.views import Views
 
 FILES: Final = Path(__file__).parent / "static"
-PAGES: Final = (overview, event, events, dead_letters, replays, rejected, send, listings, actions)
+PAGES: Final = (
+    overview,
+    event,
+    events,
+    dead_letters,
+    replays,
+    approvals,
+    rejected,
+    send,
+    sources,
+    listings,
+    audit,
+    actions,
+)
 
 
 def application(inbox: ConsoleInbox, session: Session) -> Starlette:

@@ -98,7 +98,8 @@ class ConsoleInbox:
 
     def examine(self, question: Callable[..., T], *given: Any) -> T:
         """Returns the answer of a function of a command that only reads."""
-        return question(self._reading(self.bounded()), *given)
+        reading = replace(self._reading(self.bounded()), printer=Told())
+        return question(reading, *given)
 
     def act(self, command: Callable[..., None], **values: Any) -> Told:
         """Returns what a command prints that acts; the audit has the console's user."""

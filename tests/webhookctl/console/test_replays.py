@@ -176,6 +176,9 @@ def test_a_stopped_replay_resumes_with_the_rest(
     form = {"selection": selection, "send": "all", "rate": "1", **REASON}
     answer = browser.submit("/replays", **form)
     assert arrived.wait(20)
+    # The part that replaces itself asks for its successor until the replay has ended.
+    part = browser.get(f"{answer.url}&part=job").text
+    assert re.search(r'data-live="/replays\?number=\d+&amp;part=job"', part)
     page = browser.text(str(answer.url))
     assert "0 of 12" in page
     assert "about 12 s left" in page
@@ -183,6 +186,7 @@ def test_a_stopped_replay_resumes_with_the_rest(
     assert "Stopping after this step" in browser.submit("/replays/stop", number=number).text
     goes_on.set()
     assert "Stopped after 5 runs" in ended(browser, str(answer.url))
+    assert "data-live" not in browser.get(f"{answer.url}&part=job").text
     monkeypatch.setattr(cli.replay, "invoke", invoke)
     assert "7 runs , and no others" in browser.text(f"/replays/plan?selection={selection}")
     assert "7 sent" in sent(browser, selection)

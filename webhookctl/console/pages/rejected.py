@@ -1,7 +1,7 @@
 """Rejected deliveries: the list, one with its diagnosis, verifying again, and releasing."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -10,7 +10,6 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from webhook_inbox.domain.errors import Reason
-from webhookctl.checkout import known_source
 from webhookctl.commands import rejected
 from webhookctl.console import actions
 from webhookctl.console.body_tree import BODY_LIMIT, tree_of
@@ -64,7 +63,8 @@ class RejectedPages:
             notes=told.notes,
             verify=f"{PATH}/verify?{_query(query)}",
             address=_address,
-            offered=self._offered,
+            release=_release,
+            secrets=self._secrets(told.objects),
             done=self._views.message(query.get("done", "")),
         )
 
@@ -82,7 +82,7 @@ class RejectedPages:
             path=PATH,
             found=found,
             diagnosis=self._inbox.examine(rejected.diagnosed, source, id_),
-            offered=self._offered(found),
+            offered=[_release(found), *self._secrets([found])],
             body_path=f"{_address(source, id_)}&part=body",
             released_path=event_path(source, found["released_event_id"] or ""),
         )
@@ -93,19 +93,6 @@ class RejectedPages:
         tree = tree_of(found["body"].encode())
         return self._views.fragment("event/body.html", tree=tree, headers=found["headers"])
 
-    def _offered(self, found: Mapping[str, Any]) -> list[RowAction]:
-        named = {"source": found["source"], "id": found["id"]}
-        spec = known_source(self._inbox.target, found["source"])
-        kept = found["released_at"] is None
-        done = "" if kept else "it is released already"
-        secret = actions.SET_SECRET
-        none = "" if spec else "the deployed configuration cannot be read"
-        offered = [RowAction(actions.RELEASE.title, actions.RELEASE.address(**named), done)]
-        if found["reason"] in UNSIGNED:
-            name = spec.secret if spec else ""
-            offered.append(RowAction(secret.title, secret.address(name=name), none))
-        return offered
-
     def verified(self, request: Request) -> Response:
         """Returns what a release of the filter would do."""
         return self.verify_page(request.query_params, 200, "")
@@ -114,7 +101,7 @@ class RejectedPages:
         """Returns the page of a dry run; it changes nothing."""
         told = self._inbox.read(rejected.release, **_wanted(typed), limit=MOST)
         counts = Counter(each["result"] for each in told.objects)
-        failing = sorted({each["source"] for each in told.objects if each["reason"]})
+        failing = [each for each in told.objects if each["reason"]]
         return self._views.page(
             "rejected/verify.html",
             title="Verify again",
@@ -128,21 +115,33 @@ class RejectedPages:
             valid=counts["valid"],
             most=MOST,
             fine=FINE,
-            secrets=[
-                RowAction(f"Set the secret of {name}", self._secret(name)) for name in failing
-            ],
+            secrets=self._secrets(failing),
             back=f"{PATH}?{_query(typed)}",
         )
 
-    def _secret(self, source: str) -> str:
-        spec = known_source(self._inbox.target, source)
-        return actions.SET_SECRET.address(name=spec.secret if spec else source)
+    def _secrets(self, found: Sequence[Mapping[str, Any]]) -> list[RowAction]:
+        """Returns the forms of the secrets that may be wrong, one for each source."""
+        specs = self._inbox.manifest.sources
+        names = sorted({each["source"] for each in found if each["reason"] in UNSIGNED})
+        return [
+            RowAction(
+                f"Set the secret of {name}", actions.SET_SECRET.address(name=specs[name].secret)
+            )
+            for name in names
+            if name in specs
+        ]
 
     def released(self, _: Request, form: Form) -> str:
         """Releases the valid deliveries of a filter."""
         values = {**_wanted(form), "reason": actions.given_reason(form)}
         told = self._inbox.act(rejected.release, **values, limit=MOST, yes=True)
         return self._views.after(f"{PATH}?{_query(form)}", actions.released(told))
+
+
+def _release(found: Mapping[str, Any]) -> RowAction:
+    address = actions.RELEASE.address(source=found["source"], id=found["id"])
+    done = "" if found["released_at"] is None else "it is released already"
+    return RowAction(actions.RELEASE.title, address, done)
 
 
 def _wanted(query: Mapping[str, str]) -> dict[str, Any]:

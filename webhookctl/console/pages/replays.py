@@ -107,11 +107,11 @@ class ReplayPages:
         job = self._jobs.get(number)
         if job is None:
             raise CommandError("this replay is no longer remembered: the audit has its row")
-        values: dict[str, Any] = {"job": job, "number": number}
+        live = f"/replays?{urlencode({'number': number, 'part': 'job'})}"
+        values: dict[str, Any] = {"job": job, "number": number, "live": live}
         if request.query_params.get("part") == "job":
             return self._views.fragment("replay_progress.html", **values)
-        live = f"/replays?{urlencode({'number': number, 'part': 'job'})}"
-        return self._views.page("replay.html", title="Replay", path=PATH, live=live, **values)
+        return self._views.page("replay.html", title="Replay", path=PATH, **values)
 
     def stopped(self, _: Request, form: Form) -> str:
         """Stops a replay."""
