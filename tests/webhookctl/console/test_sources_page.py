@@ -116,7 +116,7 @@ def test_the_wizard_of_a_provider_says_where_its_secret_is(browser: Browser, inb
     text = browser.text(wizard(inbox, "github"))
     assert "Register this URL at GitHub" in text
     assert "At the provider: free text that you choose in the webhook" in text
-    assert "nothing is stored" in text
+    assert "are acknowledged and not stored" in text
     assert "a provider cannot reach" in text
 
 
