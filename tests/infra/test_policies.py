@@ -253,7 +253,7 @@ EITHER = {
 # Commands that make other calls than these to AWS, or none.
 OTHERS = {
     *("check", "completion", "conformance", "dev", "init", "preflight", "runbook", "send"),
-    *("verify", "mcp"),  # an agent's tools are the commands above
+    *("console", "verify", "mcp"),  # its pages and an agent's tools are the commands above
 }
 # The calls that no policy allows.
 NEVER = (
