@@ -111,6 +111,7 @@ class Held(InboxError):
     subject = "handler"
     fingerprint = ""
     doubtful = False
+    wake: Mapping[str, Any] = MappingProxyType({})
 
     def __init__(self, message: str, *, shows: str = "") -> None:
         super().__init__(message)
