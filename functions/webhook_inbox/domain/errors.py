@@ -111,12 +111,16 @@ class Held(InboxError):
     subject = "handler"
     fingerprint = ""
     doubtful = False
-    wake: Mapping[str, Any] = MappingProxyType({})
 
     def __init__(self, message: str, *, shows: str = "") -> None:
         super().__init__(message)
         # Handlers may pass other types, which could not be stored.
         self.shows = str(shows)
+
+    @property
+    def wake(self) -> Mapping[str, Any]:
+        """The attributes of `Run.held` of a run that wakes by itself."""
+        return {}
 
 
 class Deferred(InboxError):

@@ -1,13 +1,14 @@
 """Asks the people of a group before an effect starts: the effect's side of a request."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from webhook_inbox.domain.errors import ConditionFailed, InboxError, Permanent
 from webhook_inbox.domain.internal_errors import ApprovalRequired, SkippedBecause
 from webhook_inbox.domain.manifest import ApproversSpec
-from webhook_inbox.domain.model import Run, SkipReason
+from webhook_inbox.domain.model import RequestState, Run, SkipReason
 from webhook_inbox.domain.ports import Clock, Item, Randomness, Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms, to_seconds
 from webhook_inbox.handlers.effects.plan import Approval, Plan
@@ -15,7 +16,6 @@ from webhook_inbox.handlers.effects.requests import (
     RequestAddress,
     RequestRow,
     RequestRows,
-    RequestState,
     Word,
 )
 from webhook_inbox.ledger import audit
@@ -32,6 +32,8 @@ class PeopleAsked(ApprovalRequired):
         unannounced: why a person could not be told, by name.
     """
 
+    request: RequestRow
+
     def __init__(self, request: RequestRow, wake_at: datetime) -> None:
         row = request.row
         super().__init__(
@@ -45,7 +47,7 @@ class PeopleAsked(ApprovalRequired):
         self.unannounced: Mapping[str, str] = {}
 
     @property
-    def wake(self) -> Item:
+    def wake(self) -> Mapping[str, Any]:
         """The attributes of `Run.held` by which the reconciler wakes the run."""
         more = {"unannounced": dict(self.unannounced)} if self.unannounced else {}
         return {"request": self.request.key.sk, "wake_at": to_ms(self.wake_at), **more}
@@ -165,9 +167,9 @@ class Asking:
             escalated = self.rows.change(
                 request, {"escalated_at": to_ms(now)}, mark=self.run.lease_id
             )
-        except ConditionFailed:
-            # A person has decided meanwhile: the run looks again at once.
-            return replace(request)
+        except ConditionFailed as error:
+            # Another writer came first: the run looks again soon.
+            return request if error.old is None else RequestRow(error.old)
         self.note(AuditedAction.ESCALATE, escalated, now, to=group.escalate_to)
         return escalated
 
@@ -177,9 +179,7 @@ class Asking:
             self.note(AuditedAction.EXPIRE, ended, now, state=str(state))
         return ended
 
-    def note(
-        self, action: AuditedAction, request: RequestRow, now: datetime, **more: str
-    ) -> None:
+    def note(self, action: AuditedAction, request: RequestRow, now: datetime, **more: str) -> None:
         """Adds what the inbox itself has done to the audit and the event's history."""
         address = request.address
         audit.note(

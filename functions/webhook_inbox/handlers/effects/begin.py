@@ -16,8 +16,8 @@ from webhook_inbox.domain.errors import (
 from webhook_inbox.domain.internal_errors import ApprovalRequired
 from webhook_inbox.domain.model import Run
 from webhook_inbox.domain.ports import Clock
-from webhook_inbox.handlers.effects.journal import EffectJournal, EffectState, Entry
 from webhook_inbox.handlers.effects.asking import Asking
+from webhook_inbox.handlers.effects.journal import EffectJournal, EffectState, Entry
 from webhook_inbox.handlers.effects.plan import Approval, InDoubt, Plan
 from webhook_inbox.ledger.lease import CLOCK_SKEW
 

@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from webhook_inbox.domain.conditions import Equals
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
-from webhook_inbox.domain.model import Run
+from webhook_inbox.domain.model import RequestState, Run
 from webhook_inbox.domain.ports import Change, Item, Key, Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms
 from webhook_inbox.ledger.schema import APPROVAL_PREFIX, absent, event_pk, live, transition
@@ -31,16 +31,6 @@ from webhook_inbox.ledger.schema import APPROVAL_PREFIX, absent, event_pk, live,
 FINGERPRINT_DIGITS: Final = 16
 # More than people who decide in the same moment.
 TRIES: Final = 8
-
-
-class RequestState(StrEnum):
-    """The state of a request for approval."""
-
-    OPEN = "open"  # waits for decisions
-    APPROVED = "approved"  # enough people approved, and none denied
-    DENIED = "denied"  # one person denied
-    EXPIRED = "expired"  # undecided in time
-    VOID = "void"  # the effect was requested with other arguments, or the run has ended
 
 
 class Word(StrEnum):
@@ -122,6 +112,12 @@ class RequestRow:
     def state(self) -> RequestState:
         """Its state as stored; an open request may be past its end."""
         return RequestState(self.row["state"])
+
+    @property
+    def question(self) -> str:
+        """The question as one line."""
+        row = self.row
+        return f"Approve {row['effect']} of {row['handler']} for {row['source']} {row['event_id']}?"
 
     @property
     def group(self) -> str:
