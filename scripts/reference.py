@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from scripts import source_reference
 from webhook_inbox.configuration import (
+    approvers,
     caller_source,
     destination,
     document,
@@ -42,6 +43,7 @@ REST: Final[Tables] = (
     ("`auth = { … }`, one of bearer, basic, header, query", destination.Auth),
     ("`idempotency = { … }`, one of header, field", destination.Idempotency),
     ("`breaker = { … }`", destination.BreakerTable),
+    ("`[approvers.NAME]`", approvers.Approvers),
     ("`[alarms]`", document.Alarms),
     ("`domain = { … }`", document.Domain),
 )

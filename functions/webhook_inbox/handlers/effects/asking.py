@@ -37,7 +37,7 @@ class PeopleAsked(ApprovalRequired):
     def __init__(self, request: RequestRow, wake_at: datetime) -> None:
         row = request.row
         super().__init__(
-            f"effect {row['effect']!r} waits for {request.count} of {request.group}",
+            f"effect {row['effect']!r} waits for approval by {request.count} of {request.group}",
             subject=row["subject"],
             shows=row["arguments"],
             fingerprint=row["fingerprint"],
