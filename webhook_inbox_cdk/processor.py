@@ -22,10 +22,9 @@ from webhook_inbox.adapters.environment import ProcessorEnvironment
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import ApproversSpec
 from webhook_inbox.domain.secret_document import HANDLERS
+from webhook_inbox.handlers.announcements import SNS
 from webhook_inbox.handlers.ordering.declaration import LATEST
 
-# Begins the route of an approver who is reached through a topic; the rest is its ARN.
-SNS: Final = "sns:"
 TIMEOUT = VISIBILITY_TIMEOUT // 6
 # The least that SQS takes. In a new account all functions share 10 executions: two stages with one
 # lane each, their reconcilers and replays leave 2 to ingest; with 5 workers they would leave none.
@@ -151,8 +150,8 @@ class Processor(InboxFunction):
 
 def _topics(groups: Iterable[ApproversSpec]) -> list[str]:
     """Returns the ARNs of the topics that announce requests to approvers."""
-    routes = {route for group in groups for route in group.people.values()}
-    return sorted(route.removeprefix(SNS) for route in routes if route.startswith(SNS))
+    routes = (route.partition(":") for group in groups for route in group.people.values())
+    return sorted({arn for name, _, arn in routes if name == SNS})
 
 
 def _keys(resources: Resources) -> dict[str, str]:
