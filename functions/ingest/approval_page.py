@@ -75,6 +75,8 @@ _OUTCOMES: Final = {
         f"This request no longer exists, or you are no longer asked about it. {_NOTHING}"
     ),
 }
+_EXACT: Final = "Arguments, exactly as the effect will run with them"
+_HIDDEN: Final = "Arguments; secret and personal values are hidden"
 _DONE: Final = {Word.APPROVE: "approved", Word.DENY: "denied"}
 # A JSON string on one line.
 _STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
@@ -98,10 +100,12 @@ def request_page(
         note: a message at the top.
         form: whether the person can decide.
     """
+    # The link has the hash of the arguments; another text has values replaced, or was changed.
+    exact = sha256(view.arguments.encode(errors="replace")).hexdigest() == view.address.fingerprint
     parts = (
         f'<p class="note" role="status">{_isolated(note)}</p>' if note else "",
         _facts(view, stage, now),
-        "<h2>Arguments, exactly as the effect will run with them</h2>",
+        f"<h2>{_EXACT if exact else _HIDDEN}</h2>",
         '<pre tabindex="0" role="region" aria-label="Arguments">',
         f"{_arguments(view.arguments)}</pre>",
         f"<h2>Decisions</h2><ul>{''.join(_decisions(view, person))}</ul>",

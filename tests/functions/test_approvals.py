@@ -277,6 +277,14 @@ def test_arguments_show_invisible_characters_as_json_writes_them(stage: Stage) -
     assert '<bdi>"n"</bdi>: 1,' in answer.page
 
 
+def test_the_page_says_whether_it_shows_the_arguments_of_the_link(stage: Stage) -> None:
+    assert "exactly as the effect will run with them" in stage.get().text
+
+    stage.show(arguments=stage.opened.arguments.replace("20000", "200"))
+    assert "secret and personal values are hidden" in stage.get().text
+    assert "exactly" not in stage.get().text
+
+
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),

@@ -108,24 +108,6 @@ def test_callers_of_ones_own_have_a_route_to_the_status_of_their_events(called: 
     assert len(called.all("AWS::SecretsManager::Secret")) == 2
 
 
-APPROVERS = """
-[approvers.finance]
-people = { ann = "crm:/ann", bob = "sns:arn:aws:sns:us-east-1:111122223333:bob" }
-escalate_after = "4h"
-escalate_to = "board"
-
-[approvers.board]
-people = { eve = "sns:arn:aws:sns:us-east-1:111122223333:board", bob = "crm:/bob" }
-"""
-
-
-@pytest.fixture(scope="module")
-def asking(tmp_path_factory: pytest.TempPathFactory, synthesize: Synthesize) -> Template:
-    """An inbox that names people who approve effects."""
-    top = tmp_path_factory.mktemp("asking")
-    return synthesize(functions=write_functions(top, inbox=INBOX + APPROVERS))
-
-
 def test_approvers_have_a_route_for_their_links_with_a_limit_of_its_own(asking: Template) -> None:
     routes = {each["RouteKey"]: each for each in asking.all("AWS::ApiGatewayV2::Route").values()}
     settings = asking.one(STAGE)["RouteSettings"]
