@@ -14,6 +14,7 @@ from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.handlers.approval_requests import (
     ApprovalRequests,
     DecisionOutcome,
+    GivenDecision,
     RequestView,
     Word,
 )
@@ -189,3 +190,8 @@ class ApprovingWorld(World):
         """Returns the run, which is held."""
         assert self.status is Status.HELD, json.dumps(self.run().last_error)
         return self.run()
+
+
+def given(world: World) -> GivenDecision:
+    """Returns an approval by a link, now."""
+    return GivenDecision(Word.APPROVE, world.now, "seen", "link")
