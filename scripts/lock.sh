@@ -13,7 +13,7 @@ compile processor --group processor
 compile verification --group verification
 compile ../functions/requirements --group handlers --constraint requirements/processor.txt \
   --constraint requirements/verification.txt
-compile dev pyproject.toml --extra cdk --extra dev --extra mcp --group handlers --group dev
+compile dev pyproject.toml --extra cdk --extra console --extra dev --extra mcp --group handlers --group dev
 compile scanners --group scanners
 compile build requirements/build.in
 compile runtime requirements/runtime.in

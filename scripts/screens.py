@@ -54,6 +54,7 @@ In a pipe, ids and texts are complete, times are in ISO 8601, and every record i
 has every field.
 """
 
+CONSOLE: Final = "http://127.0.0.1:40123/?token=0123456789abcdef0123456789abcdef"
 NUMBERS: Final = count()
 DONE: Final = "72d3162e-cc78-11e3-81ab-4c9367dc0958"
 RETRYING: Final = "evt_1NG8Du2eZvKYlo2CUI79vXWy"
@@ -232,7 +233,8 @@ def _dev(stage: Stage) -> str:
     runtime.manifest = MANIFEST
     runtime.secrets = {"github": "dev-only-github-5f0c", "acme": "dev-only-shop-91d4"}
     # The port is another one in each session.
-    head = re.sub(r"(AWS on this machine: \S+:)\d+", r"\g<1>42301", banner(runtime, seconds=4.2))
+    shown = banner(runtime, seconds=4.2, console=CONSOLE)
+    head = re.sub(r"(AWS on this machine: \S+:)\d+", r"\g<1>42301", shown)
     return "\n".join([head.strip("\n"), "", *stage.log])
 
 

@@ -18,6 +18,10 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "webhookctl completion fish > ~/.config/fish/completions/webhookctl.fish",
     ),
     "conformance": ("webhookctl conformance vectors/acme.json",),
+    "console": (
+        "webhookctl --local console",
+        "webhookctl --stack WebhookInbox-prod console --write",
+    ),
     "destinations list": ("webhookctl --stack WebhookInbox-prod destinations list",),
     "destinations open": ('webhookctl --local destinations open crm --reason "CRM maintenance"',),
     "destinations close": ("webhookctl --local destinations close crm",),

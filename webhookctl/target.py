@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +23,7 @@ from webhookctl.account import Clients, resolve
 from webhookctl.errors import CommandError
 from webhookctl.local import state
 from webhookctl.local.processes import ministack
+from webhookctl.recent import Recent
 from webhookctl.repository import own_directories
 from webhookctl.secret_documents import SecretDocuments
 
@@ -30,6 +31,8 @@ VARIABLE: Final = "WEBHOOKCTL_TARGET"
 LOCAL: Final = "local"
 INBOX: Final = Path("functions", "inbox.toml")
 URL_OUTPUT: Final = "WebhookUrl"
+# Seconds; commands that run for hours notice a deployment.
+MANIFEST_AGE: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +123,7 @@ class Target:
                 dlq_urls=json.loads(outputs["DlqUrls"]),
                 log_groups=json.loads(outputs["LogGroupNames"]),
                 generated_keys=json.loads(outputs["GeneratedKeys"]),
-                read_manifest=cache(read_manifest),
+                read_manifest=Recent(read_manifest, seconds=MANIFEST_AGE),
                 stack_id=stack_id,
                 processors=json.loads(outputs["ProcessorFunctionNames"]),
                 reconciler=outputs["ReconcilerFunctionName"],

@@ -204,10 +204,12 @@ class Chat:
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
 
-    def post(self, path: str, *, json: Mapping[str, Any], effect: None) -> None:
+    def post(
+        self, path: str, *, json: Mapping[str, Any], effect: None, headers: Mapping[str, str]
+    ) -> None:
         """See `DestinationClient.post`."""
         link = read_link((LINK_KEY,), json["link"].rpartition("/")[2])
-        if link is None or effect is not None:
+        if link is None or effect is not None or link.person not in headers["Idempotency-Key"]:
             raise ValueError(f"{path}: no link of this inbox")
         self._ask(Call("chat", "post", (*link.address.key, link.person)))
 

@@ -1,12 +1,21 @@
 """`console`: serves the inbox as pages for the browser."""
 
-from typing import Annotated
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from webhook_inbox.adapters.system import SystemRandomness
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, takes_options
+
+if TYPE_CHECKING:
+    from socket import socket
+
+    from starlette.applications import Starlette
+
+INSTALL: Final = "pip install 'webhook-inbox[console]'"
 
 
 @takes_options
@@ -22,15 +31,38 @@ def console(
 
     Nothing is deployed. Prints the URL, which has the session's token; Ctrl-C ends the session.
     """
+    with _prepared(call, port, write=write or call.target.local) as (url, app, bound):
+        from webhookctl.console import server  # noqa: PLC0415
+
+        call.output.line(url)
+        call.output.note("Press Ctrl-C to stop.")
+        server.serve(app, bound)
+
+
+@contextmanager
+def beside(call: Invocation) -> Iterator[str]:
+    """Serves the console of the inbox on this machine in a thread, and yields its URL.
+
+    Raises:
+        CommandError: the extra `console` is not installed.
+    """
+    with _prepared(call, 0, write=True) as (url, app, bound):
+        from webhookctl.console import server  # noqa: PLC0415
+
+        with server.served(app, bound):
+            yield url
+
+
+@contextmanager
+def _prepared(
+    call: Invocation, port: int, *, write: bool
+) -> Iterator[tuple[str, "Starlette", "socket"]]:
     try:
+        # The other commands neither need the extra nor wait for its import.
         from webhookctl.console import application, guard, inbox, server  # noqa: PLC0415
-    except ImportError as error:
-        raise CommandError(
-            f"{error.name} is not installed: pip install 'webhook-inbox[console]'"
-        ) from error
-    shown = inbox.ConsoleInbox(call, write=write or call.target.local)
+    except ModuleNotFoundError as error:
+        raise CommandError(f"{error.name} is not installed: {INSTALL}") from error
+    shown = inbox.ConsoleInbox(call, write=write)
     with server.listening(port) as bound:
         session = guard.Session.begin(bound.getsockname()[1], SystemRandomness())
-        call.output.line(session.url)
-        call.output.note("Press Ctrl-C to stop.")
-        server.serve(application.application(shown, session), bound)
+        yield session.url, application.application(shown, session), bound

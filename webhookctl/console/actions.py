@@ -207,7 +207,7 @@ def _routes(action: FormAction, *, inbox: ConsoleInbox, views: Views, pages: Pag
             "action.html", title=action.title, path=action.back, action=action, names=names
         )
 
-    def performed(request: Request, form: Form) -> str:
+    def performed(_: Request, form: Form) -> str:
         values = action.values(form)
         if action is RELEASE:
             values["ids"] = [values.pop("id")]

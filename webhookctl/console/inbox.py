@@ -2,10 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
-from threading import Lock
-from time import monotonic
-from typing import Any, Final, Generic, TypeVar
+from functools import cached_property, partial
+from typing import Any, Final
 
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.ports import Clock, Table
@@ -16,12 +14,13 @@ from webhookctl.display.evidence import Logs
 from webhookctl.display.suggestions import Program
 from webhookctl.following.metered import MeteredTable
 from webhookctl.invocation import Invocation
+from webhookctl.recent import Recent
 from webhookctl.target import Target
 
+# Seconds.
+RECONNECT: Final = 10
 # A name that begins so is production, however the stage is called.
 PRODUCTION: Final = ("prod", "live")
-
-T = TypeVar("T")
 
 
 def metered(target: Target, table: Table) -> Target:
@@ -42,12 +41,28 @@ class ConsoleInbox:
     """One inbox, as the pages read it and the actions change it.
 
     Attributes:
-        call: the invocation of `webhookctl console`.
+        begun: the invocation of `webhookctl console`.
         write: whether actions are allowed.
     """
 
-    call: Invocation
+    begun: Invocation
     write: bool
+
+    @property
+    def call(self) -> Invocation:
+        """The invocation for an action.
+
+        An edited inbox.toml changes the stack on this machine, so it is read again; a connection
+        to AWS stays, since another may ask for a one-time password.
+        """
+        return self._reconnected() if self.begun.selection.local else self.begun
+
+    @cached_property
+    def _reconnected(self) -> Recent[Invocation]:
+        begun = self.begun
+        # Without the line that a command prints about its target.
+        again = partial(Invocation, begun.world, begun.selection, printer=Told())
+        return Recent(again, seconds=RECONNECT)
 
     @property
     def target(self) -> Target:
@@ -72,7 +87,7 @@ class ConsoleInbox:
         """Returns what a command prints that acts; the audit has the console's user."""
         return told(self.call, command, **values)
 
-    @cached_property
+    @property
     def _reading(self) -> Invocation:
         target = metered(self.target, self.table)
         return Invocation(replace(self.call.world, connect=lambda _: target), self.call.selection)
@@ -97,7 +112,7 @@ class ConsoleInbox:
         """The ledger for the page of one body."""
         return Ledger(table=self.table, blobs=self.target.blobs)
 
-    @cached_property
+    @property
     def manifest(self) -> Manifest:
         """The deployed sources and handlers; empty where they cannot be read."""
         return known_manifest(self.target)
@@ -121,31 +136,3 @@ class ConsoleInbox:
     def line(self) -> str:
         """The stack, its account and its region."""
         return self.target.line
-
-
-class Kept(Generic[T]):
-    """A value that is read at most once in a period, however many pages ask for it.
-
-    Args:
-        read: reads it; an error is passed on, and nothing is kept.
-        seconds: the period.
-    """
-
-    def __init__(self, read: Callable[[], T], *, seconds: float) -> None:
-        self._read = read
-        self._seconds = seconds
-        self._lock = Lock()
-        self._until = 0.0
-        self._value: T | None = None
-
-    def __call__(self) -> T:
-        """Returns the value, at most `seconds` old."""
-        with self._lock:
-            if self._value is None or monotonic() >= self._until:
-                self._value = self._read()
-                self._until = monotonic() + self._seconds
-            return self._value
-
-    def forget(self) -> None:
-        """Reads again at the next call: an action has changed the value."""
-        self._until = 0.0

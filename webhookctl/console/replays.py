@@ -62,7 +62,7 @@ class ReplayJobs:
             finally:
                 job.running = False
 
-        # A console that ends does not wait: the function ends its step, and the selection continues.
+        # A console that ends does not wait: the function ends its step, the rest stays selected.
         Thread(target=work, name=f"replay {number}", daemon=True).start()
         return number
 

@@ -1,7 +1,9 @@
 """Serves the console on the loopback interface until it is interrupted."""
 
 import socket
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from threading import Thread
 from typing import Final
 
 import uvicorn
@@ -31,6 +33,24 @@ def listening(port: int) -> socket.socket:
 
 def serve(app: ASGIApp, server: socket.socket) -> None:
     """Serves until SIGINT or SIGTERM; open requests get a second to end."""
+    with suppress(KeyboardInterrupt):
+        _server(app).run(sockets=[server])
+
+
+@contextmanager
+def served(app: ASGIApp, server: socket.socket) -> Iterator[None]:
+    """Serves in a thread meanwhile."""
+    running = _server(app)
+    thread = Thread(target=running.run, args=([server],), name="console", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        running.should_exit = True
+        thread.join()
+
+
+def _server(app: ASGIApp) -> uvicorn.Server:
     settings = uvicorn.Config(
         app,
         log_level="warning",
@@ -40,5 +60,4 @@ def serve(app: ASGIApp, server: socket.socket) -> None:
         server_header=False,
         timeout_graceful_shutdown=1,
     )
-    with suppress(KeyboardInterrupt):
-        uvicorn.Server(settings).run(sockets=[server])
+    return uvicorn.Server(settings)

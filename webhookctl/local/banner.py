@@ -19,13 +19,16 @@ SUGGESTIONS: Final = 3
 WIDTH: Final = 78
 
 
-def banner(runtime: Runtime, *, seconds: float, program: Program | None = None) -> str:
+def banner(
+    runtime: Runtime, *, seconds: float, program: Program | None = None, console: str = ""
+) -> str:
     """Returns the banner; shows fake secrets only.
 
     Args:
         runtime: the session's.
         seconds: the time that the start took.
         program: begins the suggested commands; by default `webhookctl --local`.
+        console: the URL of the console, or how to install it.
     """
     words = (program or Program((NAME, "--local"))).words
     return "\n".join(
@@ -38,6 +41,7 @@ def banner(runtime: Runtime, *, seconds: float, program: Program | None = None) 
             "Try next",
             *_suggestions(runtime, words),
             "",
+            f"Console: {console}",
             f"Requests of the handlers to the sink: {runtime.sink_url}/effects",
             _end(runtime),
             f"AWS on this machine: {runtime.ministack.endpoint}"

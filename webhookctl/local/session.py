@@ -4,7 +4,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Final
@@ -13,9 +13,11 @@ from watchfiles import watch
 
 from webhook_inbox.configuration.check_warnings import warnings
 from webhook_inbox.domain.errors import ConfigurationError
+from webhookctl.commands.console import beside
 from webhookctl.display.suggestions import Program
 from webhookctl.display.untrusted import printable
 from webhookctl.errors import CommandError
+from webhookctl.invocation import Invocation, World
 from webhookctl.local import state
 from webhookctl.local.banner import banner, clock, say
 from webhookctl.local.deployment.synth import Project
@@ -93,8 +95,10 @@ def _run(project: Project, settings: Settings) -> int:
         runtime.start()
         ready = True
         program = Program.running().on(Selection(local=True))
-        say(banner(runtime, seconds=time.monotonic() - begun, program=program))
-        _serve(runtime)
+        with _console() as link:
+            seconds = time.monotonic() - begun
+            say(banner(runtime, seconds=seconds, program=program, console=link))
+            _serve(runtime)
     except (Stopped, KeyboardInterrupt):  # watchfiles replaces what a signal handler raises
         if not ready:
             raise
@@ -105,6 +109,17 @@ def _run(project: Project, settings: Settings) -> int:
         runtime.stop()
     say("Stopped")
     return 0
+
+
+@contextmanager
+def _console() -> Iterator[str]:
+    call = Invocation(World(program=Program.running()), Selection(local=True))
+    with ExitStack() as closing:
+        try:
+            link = closing.enter_context(beside(call))
+        except CommandError as error:
+            link = str(error)
+        yield link
 
 
 def _serve(runtime: Runtime) -> None:

@@ -13,9 +13,11 @@ from typing import Any, Final, Protocol
 
 from webhook_inbox.domain.error_text import describe
 from webhook_inbox.domain.errors import ConditionFailed, Permanent, Transient, Unavailable
+from webhook_inbox.domain.idempotency import key_of
 from webhook_inbox.domain.manifest import ApproversSpec
 from webhook_inbox.domain.model import RequestState
 from webhook_inbox.domain.ports import Clock
+from webhook_inbox.domain.printable import printable
 from webhook_inbox.domain.secrets import APPROVAL_KEY, SecretCache
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.handlers.approval_links import PATH, link_token
@@ -71,9 +73,20 @@ class Message:
     link: str
 
     @property
+    def key(self) -> str:
+        """The idempotency key, the same in each repetition of the message."""
+        return key_of("announce", *self.request.key, self.person)
+
+    @property
+    def question(self) -> str:
+        """One line in which every character shows."""
+        return printable(self.request.question)
+
+    @property
     def arguments(self) -> str:
         """The arguments as they fit into a message; the page shows all of them."""
-        text: str = self.request.row["arguments"]
+        # An invisible character could make one amount look like another.
+        text = printable(self.request.row["arguments"])
         return text if len(text) <= SHOWN else f"{text[:SHOWN]}… (the page shows all of it)"
 
     @property
@@ -85,17 +98,17 @@ class Message:
     @property
     def text(self) -> str:
         """The whole message as plain text."""
-        return f"{self.request.question}\n\n{self.arguments}\n\n{self.terms}\n{self.link}\n"
+        return f"{self.question}\n\n{self.arguments}\n\n{self.terms}\n{self.link}\n"
 
 
 def slack(message: Message, address: str) -> tuple[str, Any]:
     """Returns the path and the body of `chat.postMessage`; the address is a user or channel."""
-    said = _section(f"*{_escaped(message.request.question)}*")
+    said = _section(f"*{_escaped(message.question)}*")
     shown = {"type": "section", "text": {"type": "plain_text", "text": message.arguments}}
     asked = _section(f"{_escaped(message.terms)}\n<{message.link}|Open the request>")
     body = {
         "channel": address,
-        "text": _escaped(message.request.question),
+        "text": _escaped(message.question),
         "blocks": [said, shown, asked],
         "unfurl_links": False,
     }
@@ -104,7 +117,7 @@ def slack(message: Message, address: str) -> tuple[str, Any]:
 
 def teams(message: Message, address: str) -> tuple[str, Any]:
     """Returns the path and the body for a Teams workflow; the address is the path of its URL."""
-    texts = (message.request.question, message.arguments, message.terms)
+    texts = (message.question, message.arguments, message.terms)
     # A RichTextBlock shows text as it is; a TextBlock would render Markdown of the arguments.
     blocks = [
         {"type": "RichTextBlock", "inlines": [{"type": "TextRun", "text": text}]} for text in texts
@@ -123,7 +136,7 @@ def plain_json(message: Message, address: str) -> tuple[str, Any]:
     """Returns the path and the body for any other destination."""
     row = message.request.row
     body = {
-        "question": message.request.question,
+        "question": message.question,
         "person": message.person,
         "effect": row["effect"],
         "arguments": json.loads(row["arguments"]) if _is_json(row["arguments"]) else message.text,
@@ -213,11 +226,12 @@ class Announcer:
     def _send(self, message: Message, route: str, calls: Calls) -> None:
         name, _, address = route.partition(":")
         if name == SNS:
-            subject = message.request.question.encode("ascii", "replace").decode()[:SUBJECT_LIMIT]
+            subject = message.question.encode("ascii", "replace").decode()[:SUBJECT_LIMIT]
             self._topics.publish(address, " ".join(subject.split()), message.text)
             return
         path, body = FORMATS.get(name.partition("-")[0], plain_json)(message, address)
-        answer = calls.http(name).post(path, json=body, effect=None)
+        key = {"Idempotency-Key": message.key}
+        answer = calls.http(name).post(path, json=body, effect=None, headers=key)
         if name.partition("-")[0] == "slack":
             _require_ok(answer)
 

@@ -1,6 +1,7 @@
 """An inbox whose refunds two people approve, and the messages that it sends them."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -46,20 +47,23 @@ class Chat:
 
     Attributes:
         sent: the path and the body of each message.
+        keys: the idempotency key of each message.
         down: the paths that fail, and "" for all.
         answer: the JSON of each answer.
     """
 
     sent: list[tuple[str, Any]] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
     down: set[str] = field(default_factory=set)
     answer: Any = None
 
-    def post(self, path: str, *, json: Any, effect: None) -> "Chat":
+    def post(self, path: str, *, json: Any, effect: None, headers: Mapping[str, str]) -> "Chat":
         """Takes a message as `DestinationClient.post` does."""
         assert effect is None
         if self.down & {path, ""}:
             raise Transient(f"POST {path}: 503")
         self.sent.append((path, json))
+        self.keys.append(headers["Idempotency-Key"])
         return self
 
     def json(self) -> Any:

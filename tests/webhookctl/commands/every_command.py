@@ -8,8 +8,8 @@ import typer
 from webhookctl.app import app
 
 # Their purpose is the checkout's handlers and its app; `dev` is replaced in tests. `mcp` serves
-# until its input ends: see tests/webhookctl/agents.
-IMPORTING = {"check", "dev", "mcp", "preflight"}
+# until its input ends: see tests/webhookctl/agents. `console` serves until a signal ends it.
+IMPORTING = {"check", "console", "dev", "mcp", "preflight"}
 WHY = ("--reason", "why")
 # The effect of each command. "destructive": it changes several runs, removes what cannot be set
 # again, or notifies people; such a command is a dry run without --yes.
@@ -21,6 +21,7 @@ EFFECTS = {
     "complete": "write",
     "completion": "read",
     "conformance": "read",
+    "console": "write",
     "destinations close": "write",
     "destinations list": "read",
     "destinations open": "write",

@@ -242,7 +242,7 @@ def test_the_wheel_needs_what_the_template_installs(cli: Cli, elsewhere: Path) -
     line = (elsewhere / "demo" / "requirements.txt").read_text().splitlines()[-1]
     project = tomllib.loads((CLONE / "pyproject.toml").read_text())["project"]
     assert line == f"{project['name']}[cdk,dev]=={project['version']}"
-    assert set(project["optional-dependencies"]) == {"cdk", "dev", "mcp"}
+    assert set(project["optional-dependencies"]) == {"cdk", "console", "dev", "mcp"}
     shutil.rmtree(elsewhere / "demo")
 
 

@@ -42,7 +42,7 @@ def routes(inbox: ConsoleInbox, views: Views, pages: Pages) -> list[Route]:
             done=views.message(request.query_params.get("done", "")),
         )
 
-    def planned(request: Request, form: Form) -> str:
+    def planned(_: Request, form: Form) -> str:
         told = inbox.act(replay, **_selects(form))
         [report] = told.objects
         if not report["sent"]:
@@ -61,7 +61,7 @@ def routes(inbox: ConsoleInbox, views: Views, pages: Pages) -> list[Route]:
             rate=f"{RATE:g}",
         )
 
-    def started(request: Request, form: Form) -> str:
+    def started(_: Request, form: Form) -> str:
         first = form.get("first", "").strip()
         number = jobs.start(
             inbox.call,
@@ -83,7 +83,7 @@ def routes(inbox: ConsoleInbox, views: Views, pages: Pages) -> list[Route]:
         live = f"/replays?{urlencode({'number': number, 'part': 'job'})}"
         return views.page("replay.html", title="Replay", path=PATH, live=live, **values)
 
-    def stopped(request: Request, form: Form) -> str:
+    def stopped(_: Request, form: Form) -> str:
         number = form.get("number", "")
         jobs.stop(number)
         return f"/replays?{urlencode({'number': number})}"

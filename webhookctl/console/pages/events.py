@@ -1,5 +1,6 @@
 """The list of events."""
 
+from typing import Any
 from urllib.parse import urlencode
 
 from starlette.requests import Request
@@ -24,7 +25,7 @@ def routes(inbox: ConsoleInbox, views: Views, pages: Pages) -> list[Route]:
         page = page_of(inbox, chosen)
         older = page.older and f"{PATH}?{page.older.query}"
         here = f"{PATH}?{chosen.query}"
-        values = {"chosen": chosen, "page": page, "older": older, "here": here}
+        values: dict[str, Any] = {"chosen": chosen, "page": page, "older": older, "here": here}
         if request.query_params.get("part") == "list":
             return views.fragment("events/list.html", **values)
         return views.page(

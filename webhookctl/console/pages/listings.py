@@ -153,14 +153,16 @@ def _one(each: Object) -> Row:
     return Row(cells, [RowAction(actions.RELEASE.title, release)])
 
 
+def _ignored(each: Object) -> Row:
+    kind = text(each["type"] or "(others)")
+    return Row((text(each["source"]), kind, Cell(each["count"]), time(each["last_at"])))
+
+
 def _sources(shown: ConsoleInbox) -> Listing:
     secrets = shown.read(rotation.status)
     ignored = shown.read(inbox.list_ignored)
     urls = [Row((text(n), text(u))) for n, u in sorted(shown.target.urls.items())]
-    types = [
-        Row((text(e["source"]), text(e["type"] or "(others)"), Cell(e["count"]), time(e["last_at"])))
-        for e in ignored.objects
-    ]
+    types = [_ignored(each) for each in ignored.objects]
     names = sorted({name for each in secrets.objects for name in each})
     rows = [Row([text(each.get(name)) for name in names]) for each in secrets.objects]
     return Listing(
@@ -229,5 +231,3 @@ def _route(
         )
 
     return Route(path, pages.view(shown))
-
-

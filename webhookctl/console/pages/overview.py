@@ -1,5 +1,7 @@
 """The first page: whatever needs a person, the health, and the newest events."""
 
+from typing import Any
+
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -10,9 +12,10 @@ from webhookctl.commands.hold import list_holds
 from webhookctl.commands.rejected import list_rejected
 from webhookctl.console.event_list import page_of
 from webhookctl.console.filters import EventFilter
-from webhookctl.console.inbox import ConsoleInbox, Kept
+from webhookctl.console.inbox import ConsoleInbox
 from webhookctl.console.requests import Pages
 from webhookctl.console.views import Views
+from webhookctl.recent import Recent
 
 PATH = "/"
 # Counts and health cost calls to AWS: they are at most a minute old.
@@ -34,13 +37,17 @@ def routes(inbox: ConsoleInbox, views: Views, pages: Pages) -> list[Route]:
         )
         return [(_counted(number, what), path) for number, what, path in told if number]
 
-    attention = Kept(needs, seconds=SECONDS)
-    health = Kept(lambda: inbox.read(doctor).objects, seconds=SECONDS)
+    attention = Recent(needs, seconds=SECONDS)
+    health = Recent(lambda: inbox.read(doctor).objects, seconds=SECONDS)
 
     def shown(request: Request) -> Response:
         chosen = EventFilter()
         found = [each for each in health() if each["level"] not in {"ok", "skipped"}]
-        values = {"page": page_of(inbox, chosen), "older": "/events", "chosen": chosen}
+        values: dict[str, Any] = {
+            "page": page_of(inbox, chosen),
+            "older": "/events",
+            "chosen": chosen,
+        }
         if request.query_params.get("part") == "list":
             return views.fragment("events/list.html", **values)
         return views.page(

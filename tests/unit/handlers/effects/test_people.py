@@ -1,14 +1,20 @@
 """`approve=Approval(…)`: an effect starts once enough people approved its arguments."""
 
+import json
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from tests.unit.support.approving import BOARD, FINANCE, ApprovingWorld
 from webhook_inbox import Approval
+from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.domain.model import RequestState, Status
+from webhook_inbox.handlers.announcements import Message, slack, teams
 from webhook_inbox.handlers.approval_requests import DecisionOutcome, Word
 
+Format = Callable[[Message, str], tuple[str, Any]]
 ARGUMENTS = '{"cents": 20000, "order": "o-1"}'
 
 
@@ -222,6 +228,30 @@ def test_a_request_whose_run_ended_is_void() -> None:
 
 
 ESCALATING = ("finance", {"ann": "chat:/ann", "bob": "chat:/bob"}, 4 * 3600.0, "board")
+
+
+def test_a_repeated_message_has_the_key_of_the_first() -> None:
+    """A destination that knows keys then sends it once, as the sink of `webhookctl dev` does."""
+    world = ApprovingWorld()
+    world.plan.fail("UpdateItem", Fault.BEFORE, skip=1, times=3)
+    world.asked()
+    world.plan.heal()
+    world.wait(hours=2)
+
+    assert len(world.chat.keys) > len(set(world.chat.keys)) == 2
+    assert {path for path, _ in world.chat.sent} == {"/ann", "/bob"}
+
+
+@pytest.mark.parametrize("form", [slack, teams])
+def test_a_message_shows_every_character_of_the_arguments(form: Format) -> None:
+    world = ApprovingWorld()
+    world.args = {"cents": "\u202e00001\u202c", "to": "a\u200bb"}
+
+    _, sent = form(Message(world.asked(), "ann", "https://inbox.example/approvals/v1.a.b"), "U1")
+
+    text = json.dumps(sent, ensure_ascii=False)
+    assert not {"\u202e", "\u202c", "\u200b"} & set(text)
+    assert "\\u202e00001" in text
 
 
 def test_an_unanswered_request_escalates_once() -> None:
