@@ -292,7 +292,8 @@ class World:
         if call.port == "sink":
             return Answer(self._at_sink(call, actor))
         if call.port == "chat":
-            most = 1 + self.scenario.budget.faults
+            # A jump may end an invocation between a message and its note.
+            most = 1 + self.scenario.budget.faults + self.scenario.budget.jumps
             approvals.told(self.observer, Key(*call.args[:2]), call.args[2], most=most)
             return Answer()
         answer = self.aws.execute(call, refuses=refuses)
@@ -398,7 +399,9 @@ class World:
         if actor.kind != "reconciler" or "request" not in held["held"]:
             return
         request = self.aws.table.row(Key(event_pk(*run[:2]), held["held"]["request"]))
-        faultless = self.left.faults == self.scenario.budget.faults
+        budget = self.scenario.budget
+        # A jump may end the invocation that would have sent the run.
+        faultless = self.left.faults == budget.faults and not budget.jumps
         approvals.check_woken(run, held, request, faultless=faultless)
 
     def _requests(self, run: RunName) -> list[Item]:

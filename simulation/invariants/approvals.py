@@ -112,5 +112,6 @@ def check_end(observer: Observer, row: Item, asked: set[str]) -> None:
     run = owner(row)
     must("hold", row["state"] != "open", f"{run}: its request is still open")
     if row["state"] == "expired":
-        missed = {p for p in asked if not observer.told.get((*_place(row), p))}
+        silent = asked - row.get("decisions", {}).keys()
+        missed = {p for p in silent if not observer.told.get((*_place(row), p))}
         must("hold", not missed, f"{run}: {missed} were never told")

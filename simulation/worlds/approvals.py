@@ -6,10 +6,11 @@ from typing import Final
 from simulation.engine.acting import Behavior
 from simulation.worlds.builders import FIRST, world
 from simulation.worlds.scenario import FAILS, Deployment, handler, manifest
-from webhook_inbox.domain.manifest import ApproversSpec
+from webhook_inbox.domain.manifest import ApproversSpec, DestinationSpec
 from webhook_inbox.handlers.effects.plan import Approval
 from webhook_inbox.replay.request import ReplayRequest
 
+CHAT: Final = DestinationSpec("chat", "https://chat.example")
 FINANCE: Final = ApproversSpec("finance", {"ann": "chat:/ann", "bob": "chat:/bob"})
 BOARD: Final = ApproversSpec("board", {"eve": "chat:/eve"})
 LATER: Final = replace(FINANCE, escalate_after=3600.0, escalate_to="board")
@@ -24,7 +25,7 @@ def asking(name: str, approval: Approval, *groups: ApproversSpec, amount: str = 
     """Returns a deployment whose handler asks people before its effect."""
     return Deployment(
         name,
-        manifest(handler("mail"), approvers=groups),
+        manifest(handler("mail"), sink=CHAT, approvers=groups),
         behaviors={
             "mail": Behavior(journals=True, in_doubt="hold", approve=approval, amount=amount)
         },
@@ -42,24 +43,24 @@ APPROVAL_WORLDS: Final = (
         workers=1,
         receivers=1,
         faults=(),
-        budget={"decisions": 3},
+        budget={"decisions": 2},
     ),
     world(
-        "two people decide, with a fault",
-        HERE,
-        on=ASKS_TWO,
-        workers=1,
-        receivers=1,
-        faults=("killed", "after"),
-        budget={"decisions": 2, "faults": 1},
-    ),
-    world(
-        "one person decides while the run is being held",
+        "a decision while the run is being held",
         HERE,
         on=ASKS_ONE,
         workers=1,
         receivers=1,
-        faults=("killed", "before", "after", "twice"),
+        faults=("killed",),
+        budget={"decisions": 1, "faults": 1},
+    ),
+    world(
+        "a decision whose answer is lost",
+        HERE,
+        on=ASKS_ONE,
+        workers=1,
+        receivers=1,
+        faults=("after", "twice"),
         budget={"decisions": 1, "faults": 1},
     ),
     world(
@@ -68,8 +69,8 @@ APPROVAL_WORLDS: Final = (
         on=ASKS_ONE,
         workers=1,
         receivers=1,
-        faults=("delayed",),
-        budget={"decisions": 1, "jumps": 2, "passes": 1},
+        faults=(),
+        budget={"decisions": 1, "jumps": 2},
     ),
     world(
         "a request with other arguments",
@@ -88,27 +89,17 @@ APPROVAL_WORLDS: Final = (
         on=asking("escalating", ONE, LATER, BOARD),
         workers=1,
         receivers=1,
-        faults=("before", "killed"),
-        budget={"decisions": 1, "jumps": 2, "passes": 1, "faults": 1},
-    ),
-    world(
-        "a request of a frozen worker",
-        HERE,
-        on=asking("escalating", ONE, LATER, BOARD),
-        workers=2,
-        receivers=1,
-        faults=("frozen",),
-        budget={"jumps": 2, "passes": 1, "faults": 1},
+        faults=("before", "killed", "frozen"),
+        budget={"faults": 1, "jumps": 2},
     ),
     world(
         "an approved effect that fails",
         HERE,
         on=ASKS_ONE,
         outcomes={"mail": (FAILS,)},
-        requests=(REPLAYED,),
         workers=1,
         receivers=1,
-        faults=("killed",),
-        budget={"decisions": 1, "failures": 1, "jumps": 1, "replays": 1, "faults": 1},
+        faults=(),
+        budget={"decisions": 1, "failures": 1},
     ),
 )

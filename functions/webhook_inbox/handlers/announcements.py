@@ -7,6 +7,7 @@ person who was told is not told again.
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
@@ -38,8 +39,6 @@ SHOWN: Final = 2000
 # https://docs.aws.amazon.com/sns/latest/api/API_Publish.html
 SUBJECT_LIMIT: Final = 99
 REASON_LIMIT: Final = 200
-
-Send = Callable[[str, "Message"], None]
 
 
 class Topics(Protocol):
@@ -183,20 +182,17 @@ class Announcer:
     def announce(self, asked: PeopleAsked, asking: Asking, calls: Calls, *, end: datetime) -> None:
         """Sends the messages that are missing; leaves the next wake and the failures in `asked`.
 
-        Raises:
-            Unavailable: the ledger failed; a person may be told twice.
+        Never raises: an attempt that only asks must not count as failed.
         """
         for person, route in people_of(asked.request, self._groups).items():
             if person in asked.request.announced or person in asked.request.decisions:
                 continue
+            if asked.request.state is not RequestState.OPEN:
+                return  # A person has decided meanwhile: the run looks again.
             why = self._tell(asked, person, route, calls, end)
+            why = why or self._note_sent(asked, asking, person)
             if why:
                 asked.unannounced = {**asked.unannounced, person: why}
-                continue
-            sent = {**asked.request.announced, person: to_ms(self._clock.now())}
-            if not self._note(asked, asking, {"announced": sent}):
-                return  # A person has decided meanwhile: the run looks again.
-            asking.note(AuditedAction.ANNOUNCE, asked.request, self._clock.now(), person=person)
         if asked.unannounced:
             self._retry_later(asked, asking)
 
@@ -235,8 +231,21 @@ class Announcer:
         if name.partition("-")[0] == "slack":
             _require_ok(answer)
 
-    def _note(self, asked: PeopleAsked, asking: Asking, values: Mapping[str, Any]) -> bool:
-        """Changes the request; returns False once it is not open."""
+    def _note_sent(self, asked: PeopleAsked, asking: Asking, person: str) -> str:
+        """Records that a message was sent; returns why that failed, or ""."""
+        now = self._clock.now()
+        try:
+            self._note(
+                asked, asking, {"announced": {**asked.request.announced, person: to_ms(now)}}
+            )
+            asking.note(AuditedAction.ANNOUNCE, asked.request, now, person=person)
+        except Unavailable as error:
+            return f"sent, and not recorded: {error}"[:REASON_LIMIT]
+        return ""
+
+    @staticmethod
+    def _note(asked: PeopleAsked, asking: Asking, values: Mapping[str, Any]) -> None:
+        """Changes the request, unless it has ended."""
         while asked.request.state is RequestState.OPEN:
             try:
                 asked.request = asking.rows.change(asked.request, values, mark=asking.run.lease_id)
@@ -245,14 +254,15 @@ class Announcer:
                     raise Unavailable("ledger", "announce", "the request has expired") from error
                 asked.request = RequestRow(error.old)
             else:
-                return True
-        return False
+                return
 
     def _retry_later(self, asked: PeopleAsked, asking: Asking) -> None:
         failures = asked.request.failures + 1
         pause = min(LONGEST_RETRY, FIRST_RETRY * 2 ** min(failures - 1, 10))
         asked.wake_at = min(asked.wake_at, self._clock.now() + pause)
-        self._note(asked, asking, {"failures": failures})
+        # If this fails, the next repetition is not later than this one.
+        with suppress(Unavailable):
+            self._note(asked, asking, {"failures": failures})
 
 
 def _section(text: str) -> dict[str, Any]:

@@ -121,10 +121,10 @@ class ApprovalRequests:
         request = self._rows.at(address, self._clock.now())
         if request is None or person not in people_of(request, self._groups):
             return DecisionOutcome.UNKNOWN
-        if request.state is RequestState.OPEN and self._state(request) is RequestState.VOID:
+        by, state = Actor(person, Proof.LINK), self._state(request)
+        if request.state is RequestState.OPEN and state is RequestState.VOID:
             return DecisionOutcome.VOID
-        by = Actor(person, Proof.LINK)
-        if person in request.decisions or self._state(request) is not RequestState.OPEN:
+        if person in request.decisions or state is not RequestState.OPEN:
             # Nothing will be recorded, but a crash may have left the run of an ended request held.
             return self._approvals.count(address, person, word, by=by, reason=reason)[0]
         recorded = self._audit(request, by, word, reason)

@@ -15,6 +15,7 @@ from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.handlers.approval_requests import (
     ApprovalRequests,
     DecisionOutcome,
+    GivenDecision,
     RequestView,
     Word,
 )
@@ -193,3 +194,8 @@ class ApprovingWorld(World):
         """Returns the run, which is held."""
         assert self.status is Status.HELD, json.dumps(self.run().last_error)
         return self.run()
+
+
+def given(world: World) -> GivenDecision:
+    """Returns an approval by a link, now."""
+    return GivenDecision(Word.APPROVE, world.now, "seen", "link")
