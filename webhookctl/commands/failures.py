@@ -186,7 +186,6 @@ def _note(call: Invocation, groups: FailureGroups, shown: list[Failures]) -> Non
         return
     rest = runs - sum(each.count for each in shown)
     more = f" The other groups have {counted(rest, 'run')}: see more with --limit." if rest else ""
-    call.output.note(
-        f"{counted(runs, 'run')} in {counted(len(groups.groups), 'group')}.{more} `replay` lists"
-        " the runs first, and sends them with --yes."
-    )
+    told = f"{counted(runs, 'run')} in {counted(len(groups.groups), 'group')}.{more}"
+    next_ = "" if call.as_json else " `replay` lists the runs first, and sends them with --yes."
+    call.output.note(f"{told}{next_}")

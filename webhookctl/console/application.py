@@ -21,6 +21,7 @@ from webhookctl.console.pages import (
     rejected,
     replays,
     send,
+    sources,
 )
 from webhookctl.console.requests import Pages
 from webhookctl.console.views import Views
@@ -35,6 +36,7 @@ PAGES: Final = (
     approvals,
     rejected,
     send,
+    sources,
     listings,
     audit,
     actions,

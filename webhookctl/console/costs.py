@@ -7,7 +7,7 @@ from functools import partial
 from threading import Lock
 from typing import Any, Final
 
-from webhook_inbox.replay.cost import MESSAGE_PRICE
+from webhook_inbox.replay.cost import MESSAGE_PRICE, READ_PRICE
 from webhookctl.account import Clients
 from webhookctl.doctor.examination import SharedClients
 from webhookctl.target import Target
@@ -23,6 +23,27 @@ PRICES: Final[Mapping[str, float]] = {
 }
 # GetMetricData is priced by the metrics that it reads: 0.01 dollars for 1,000.
 METRICS: Final = ("cloudwatch", "get_metric_data")
+METRIC_PRICE: Final = PRICES["cloudwatch"] / 1_000_000
+# The seconds between two readings of a list in an open tab; figures are read once a minute.
+LIST_SECONDS: Final = 10
+HOUR: Final = 3600
+# The read units of one list: its events, and the partitions of the index.
+LIST_UNITS: Final = 100
+# The metrics of the plots without those of sources, and doctor's ages of queues for each lane.
+PLOTTED: Final = 5
+AGES: Final = 2
+# The partitions of the due index that counts and doctor read for a handler, each half a unit.
+COUNTED: Final = 50
+
+
+def hourly(*, sources: int, lanes: int, handlers: int) -> float:
+    """Returns the estimated dollars of one open overview of a stack for an hour.
+
+    The reads of DynamoDB, and the metrics; the other calls cost less than a tenth of it.
+    """
+    metrics = (PLOTTED + sources + AGES * lanes) * 60
+    units = LIST_UNITS * HOUR / LIST_SECONDS + COUNTED * handlers / 2 * 60
+    return metrics * METRIC_PRICE + units * READ_PRICE / 1_000_000
 
 
 class AwsCalls:

@@ -163,7 +163,7 @@ def _replay(overview: Overview, handler: str, refused: str, *, force: bool = Fal
 def _of_run(overview: Overview, name: str, run: Run | None, now: datetime) -> Iterator[Offer]:
     """Yields the offers of a run; one that has not begun has no row."""
     event = overview.event
-    status = str(run.status) if run else str(EventStatus.ACCEPTED)
+    status = str(run.status if run else EventStatus.ACCEPTED).replace("_", " ")
     gone = GONE if event.received_at + EVENT_LIFE <= now else ""
     erased = "its payload is erased" if event.erased_at else ""
     finished = "" if status not in FINISHED else f"it is {status}: repeat it instead"
@@ -171,7 +171,7 @@ def _of_run(overview: Overview, name: str, run: Run | None, now: datetime) -> It
     unfinished = "" if status in FINISHED else f"it is {status}, not finished: replay it instead"
     yield _replay(overview, name, gone or erased or unfinished, force=True)
     named = {"event_id": event.event_id, "source": event.source, "handler": name}
-    dead = status == Status.DEAD_LETTER
+    dead = run is not None and run.status is Status.DEAD_LETTER
     yield _form(actions.SKIP, "" if dead else f"it is {status}, not dead", **named)
     yield from _decisions(run, effects_of(overview, name, now=now), named, status)
     if run is not None and run.waits_for.startswith(COMPLETION):

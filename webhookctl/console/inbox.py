@@ -11,7 +11,7 @@ from webhook_inbox.ledger.queries import Ledger
 from webhookctl.checkout import known_manifest
 from webhookctl.console.bounded import PARTLY, SECONDS, BoundedTable
 from webhookctl.console.commands import Told, told
-from webhookctl.console.costs import AwsCalls
+from webhookctl.console.costs import LIST_SECONDS, AwsCalls
 from webhookctl.display.evidence import Logs
 from webhookctl.display.suggestions import Program
 from webhookctl.following.metered import MeteredTable
@@ -22,6 +22,7 @@ from webhookctl.target import Target
 T = TypeVar("T")
 # Seconds.
 RECONNECT: Final = 10
+LIST_SECONDS_LOCAL: Final = 3
 # A name that begins so is production, however the stage is called.
 PRODUCTION: Final = ("prod", "live")
 
@@ -98,7 +99,8 @@ class ConsoleInbox:
 
     def examine(self, question: Callable[..., T], *given: Any) -> T:
         """Returns the answer of a function of a command that only reads."""
-        return question(self._reading(self.bounded()), *given)
+        reading = replace(self._reading(self.bounded()), printer=Told())
+        return question(reading, *given)
 
     def act(self, command: Callable[..., None], **values: Any) -> Told:
         """Returns what a command prints that acts; the audit has the console's user."""
@@ -183,6 +185,11 @@ class ConsoleInbox:
     def refusal(self) -> str:
         """Why no action is possible, "" if actions are."""
         return "" if self.write else "read-only: start `webhookctl console` with --write"
+
+    @property
+    def list_seconds(self) -> int:
+        """The seconds between two readings of a list in an open tab."""
+        return LIST_SECONDS_LOCAL if self.target.local else LIST_SECONDS
 
     @cached_property
     def line(self) -> str:

@@ -75,30 +75,30 @@ def plots(figures: Figures) -> list[Plot]:
             figures,
             "Throughput",
             f"number {per}",
-            (("accepted", "events accepted"), ("done", "runs done")),
+            (("accepted", "events accepted", "info"), ("done", "runs done", "good")),
         ),
         _plot(
             figures,
             "Time to done",
             "seconds from receipt",
-            (("p50", "p50"), ("p95", "p95")),
+            (("p50", "p50", "info"), ("p95", "p95", "wait")),
         ),
         _plot(
             figures,
             "Failures",
             f"number {per}",
-            (("failed", "attempts that will be retried"), ("dead", "runs dead")),
+            (("failed", "attempts that will be retried", "wait"), ("dead", "runs dead", "bad")),
         ),
     ]
 
 
-def _plot(figures: Figures, title: str, unit: str, named: Sequence[tuple[str, str]]) -> Plot:
+def _plot(figures: Figures, title: str, unit: str, named: Sequence[tuple[str, str, str]]) -> Plot:
     window = figures.window
-    every = {key: figures.series[key] for key, _ in named}
+    every = {key: figures.series[key] for key, _, _ in named}
     top = nice(max((v for values in every.values() for v in values if v is not None), default=0.0))
     curves = [
-        Curve(name, f"curve-{place}", every[key], path(every[key], top))
-        for place, (key, name) in enumerate(named, start=1)
+        Curve(name, f"curve-{place} curve-{colour}", every[key], path(every[key], top))
+        for place, (key, name, colour) in enumerate(named, start=1)
     ]
     times = [figures.start + step * window.step for step in range(window.count)]
     return Plot(title, unit, top, curves, times, _summary(title, unit, curves, window.name))

@@ -29,6 +29,7 @@ class Refreshed(Generic[T]):
         self._lock = Lock()
         self._next = 0.0
         self._known = Event()
+        self._forgotten = 0
         self._value: T | None = None
         self.error = ""
 
@@ -39,19 +40,23 @@ class Refreshed(Generic[T]):
             if due:
                 self._next = monotonic() + self._seconds
         if due:
-            Thread(target=self._refresh, name="console figures", daemon=True).start()
+            Thread(target=self._refresh, args=(self._forgotten,), daemon=True).start()
         self._known.wait(WAIT)
         return self._value
 
     def forget(self) -> None:
         """Reads again at the next call: an action has changed the value."""
+        self._forgotten += 1
         self._known.clear()
         self._next = 0.0
 
-    def _refresh(self) -> None:
+    def _refresh(self, forgotten: int) -> None:
+        value, error = self._value, ""
         try:
-            self._value, self.error = self._read(), ""
-        except Exception as error:  # noqa: BLE001 - the page shows it
-            self.error = explain(error)
-        finally:
+            value = self._read()
+        except Exception as raised:  # noqa: BLE001 - the page shows it
+            error = explain(raised)
+        # A reading that an action overtook may be of the state before the action.
+        if forgotten == self._forgotten:
+            self._value, self.error = value, error
             self._known.set()

@@ -12,7 +12,7 @@ from tests.proof.incident import project
 from tests.proof.incident.erp import Erp
 from tests.proof.incident.operator import Walk, listed, webhookctl
 from tests.proof.incident.provider import SLOW, Provider
-from tests.webhookctl.local.projects import eventually
+from tests.webhookctl.local.projects import DEADLINE, eventually
 from tests.webhookctl.local.test_session import GITHUB, READY, Session
 from webhookctl.local import dev_secrets
 
@@ -84,7 +84,8 @@ class Incident:
     def end(self) -> None:
         """Ends the load; every event is done, and its order was made once."""
         self.provider.stop()
-        assert eventually(lambda: self.missing == {}), self.missing
+        # A message whose worker a reload has stopped returns after its visibility timeout.
+        assert eventually(lambda: self.missing == {}, seconds=2 * DEADLINE), self.missing
         assert set(self.erp.orders.values()) == {1}
         done = listed(self.root, "inbox", "list", "--status", "done", "--limit", "10000")
         sent = set(self.provider.sent)

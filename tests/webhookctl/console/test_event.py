@@ -38,9 +38,9 @@ def test_a_dead_run_can_be_replayed_or_closed(inbox: Inbox) -> None:
     offers = offers_of(died(inbox), inbox.now)
     assert allowed(offers) == {"Replay the run", "Close the dead run"}
     refused = {each.label: each.refused for each in offers.runs[HANDLER] if each.refused}
-    assert refused["Approve"] == "it is dead_letter, and waits for no decision"
+    assert refused["Approve"] == "it is dead letter, and waits for no decision"
     assert (
-        refused["Repeat the finished run"] == "it is dead_letter, not finished: replay it instead"
+        refused["Repeat the finished run"] == "it is dead letter, not finished: replay it instead"
     )
 
 

@@ -29,7 +29,7 @@ def test_a_policy_s_request_has_no_effect_that_happened(browser: Browser, inbox:
     hold(inbox, type_="paid", subject="policy", reason="more than 1,000")
     text = browser.text("/approvals")
     assert "Subject policy" in text
-    assert "Record that it happened it asks about no effect" in text
+    assert "Record that it happened no effect of it is in doubt" in text
 
 
 def test_a_decision_says_what_it_recorded(browser: Browser, inbox: Inbox) -> None:

@@ -17,6 +17,8 @@ from webhookctl.console.views import Views, event_path
 PATH: Final = "/approvals"
 LISTED: Final = 200
 EFFECT: Final = "effect:"
+# The fingerprint of a request about an effect in doubt begins so; all others are of its arguments.
+DOUBT: Final = "doubt:"
 
 
 def routes(inbox: ConsoleInbox, views: Views, pages: Pages) -> list[Route]:
@@ -46,12 +48,13 @@ def _effect(each: Mapping[str, Any]) -> str:
 
 def _offered(each: Mapping[str, Any]) -> list[RowAction]:
     names = {name: each[name] for name in ("event_id", "source", "handler", "hold")}
-    no_effect = "" if _effect(each) else "it asks about no effect"
+    doubtful = _effect(each) and str(each["fingerprint"]).startswith(DOUBT)
+    no_doubt = "" if doubtful else "no effect of it is in doubt"
     return [
         RowAction(action.title, action.address(**names), refused)
         for action, refused in (
             (actions.APPROVE, ""),
-            (actions.HAPPENED, no_effect),
+            (actions.HAPPENED, no_doubt),
             (actions.DENY, ""),
         )
     ]

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from webhookctl.commands import destinations, handlers, inbox, rotation
+from webhookctl.commands import destinations, handlers
 from webhookctl.commands import tenants as tenant_commands
 from webhookctl.console import actions
 from webhookctl.console.inbox import ConsoleInbox
@@ -143,31 +143,9 @@ def _oldest(run: Object | None) -> Cell:
     return text(None) if run is None else event(run["source"], run["event_id"])
 
 
-def _ignored(each: Object) -> Row:
-    kind = text(each["type"] or "(others)")
-    return Row((text(each["source"]), kind, Cell(each["count"]), time(each["last_at"])))
-
-
-def _sources(shown: ConsoleInbox) -> Listing:
-    secrets = shown.read(rotation.status)
-    ignored = shown.read(inbox.list_ignored)
-    urls = [Row((text(n), text(u))) for n, u in sorted(shown.target.urls.items())]
-    types = [_ignored(each) for each in ignored.objects]
-    names = sorted({name for each in secrets.objects for name in each})
-    rows = [Row([text(each.get(name)) for name in names]) for each in secrets.objects]
-    return Listing(
-        [
-            Section(("Source", "URL to register"), urls, "No sources.", "Addresses"),
-            Section([n.replace("_", " ") for n in names], rows, "No secrets.", "Secrets"),
-            Section(("Source", "Type", "Count", "Last"), types, "None today.", "Ignored types"),
-        ]
-    )
-
-
 LISTINGS: dict[str, tuple[str, Callable[[ConsoleInbox], Listing]]] = {
     "/handlers": ("Handlers", _handlers),
     "/destinations": ("Destinations", _destinations),
-    "/sources": ("Sources", _sources),
 }
 
 
