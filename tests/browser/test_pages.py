@@ -62,11 +62,12 @@ def test_a_page_is_accessible_in_both_schemes_and_fits_every_width(
     still: Console, shared: Page, place: Place
 ) -> None:
     page = shared
+    still.faults.clear()
     page.set_viewport_size({"width": 1280, "height": 900})
     page.emulate_media(color_scheme="light")
     answer = page.goto(place(still.names))
     assert answer is not None
-    assert answer.status == 200
+    assert answer.status == 200, page.locator("main").inner_text()
     assert page.locator("h1").inner_text()
     assert page.locator("nav a[aria-current]").count() == 1
     assert faults_of(page) == []

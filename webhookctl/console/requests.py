@@ -73,7 +73,12 @@ class Pages:
 
     def _refused(self, error: Exception, form: Form, again: Again | None) -> Response:
         status, text = told_of(error)
-        return self._error(status, text) if again is None else again(form, status, text)
+        if again is None:
+            return self._error(status, text)
+        try:
+            return again(form, status, text)
+        except Exception:  # noqa: BLE001 - the form cannot be shown: its subject is gone, or wrong
+            return self._error(status, text)
 
     def _error(self, status: int, text: str) -> Response:
         return self._views.page("error.html", title="Error", path="", status=status, message=text)

@@ -26,6 +26,7 @@ FASTEST: Final = 500
 # A selection has at most so many runs.
 MOST: Final = 10_000
 CANARY: Final = 200
+DIGITS: Final = 9
 YES: Final = "yes"
 FIELDS: Final = ("reason", "rate", "first", "force", "more")
 
@@ -141,6 +142,7 @@ def _others(report: Mapping[str, Any]) -> list[tuple[str, int]]:
 
 
 def _number(text: str, high: int) -> int:
-    if not text.strip().isdecimal() or not 1 <= int(text) <= high:
+    # Python refuses to convert thousands of digits.
+    if not text.strip().isdecimal() or len(text) > DIGITS or not 1 <= int(text) <= high:
         raise CommandError(f"{text!r} is not a number from 1 to {high}")
     return int(text)
