@@ -3,6 +3,8 @@
 import json
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from email.utils import format_datetime
+from functools import partial
 from typing import Any
 
 from tests.unit.support import holding
@@ -33,8 +35,8 @@ SEEDED = replace(
         "stripe.book": replace(MANIFEST.handlers["stripe.book"], destinations=("erp",)),
     },
     destinations={
-        "crm": DestinationSpec("crm", "https://crm.example", rate=2.0, breaker=BreakerSpec()),
-        "erp": DestinationSpec("erp", "https://erp.example", breaker=BreakerSpec()),
+        "crm": DestinationSpec("crm", "https://crm.acme.io", rate=2.0, breaker=BreakerSpec()),
+        "erp": DestinationSpec("erp", "https://erp.acme.io", breaker=BreakerSpec()),
     },
 )
 # The user's handlers, compiled under the path that they have in Lambda.
@@ -133,6 +135,7 @@ def seeded(*, other: Any, stage: str = "test", local: bool = False) -> SeededInb
 def target_of(world: Inbox, other: Any, *, stage: str, local: bool) -> Target:
     account = Account(other)
     account.invoke = Lambda(world).invoke  # type: ignore[attr-defined]
+    account.describe_stacks = partial(_stack, account, world)  # type: ignore[attr-defined]
     account.get_metric_data = _without_data  # type: ignore[attr-defined]
     doubles: dict[str, Any] = {
         "table": world.table,
@@ -161,6 +164,12 @@ def target_of(world: Inbox, other: Any, *, stage: str, local: bool) -> Target:
         read_manifest=lambda: world.manifest,
         stack_id=STACK_ID,
     )
+
+
+def _stack(account: Account, world: Inbox, **_: Any) -> dict[str, Any]:
+    """Returns the answer of CloudFormation, whose date is the time."""
+    date = {"date": format_datetime(world.now, usegmt=True)}
+    return {**account.answers["describe_stacks"], "ResponseMetadata": {"HTTPHeaders": date}}
 
 
 def _without_data(*, MetricDataQueries: list[dict[str, Any]], **_: Any) -> dict[str, Any]:  # noqa: N803

@@ -8,10 +8,11 @@ from playwright.sync_api import Page, expect
 from tests.browser.driving import Console, Opens, serving
 from tests.browser.seeded import seeded
 from tests.webhookctl.commands.stage import client
+from webhookctl.console.costs import LIST_SECONDS
 from webhookctl.console.views import event_path
 
 # Milliseconds; more than the period of the page's polling.
-POLL = 3_500
+POLL = LIST_SECONDS * 1000 + 500
 TABS = 8
 # Counts what moves without the user's input.
 SHIFTS = """
