@@ -23,6 +23,8 @@ from webhook_inbox.handlers.approval_requests import (
 )
 
 REASON_LIMIT: Final = 500
+# Deep arguments of 16 KB would have megabytes of indentation, more than Lambda returns.
+INDENTED_LIMIT: Final = 128 * 1024
 STYLE: Final = (
     ":root{color-scheme:light dark;font:1rem/1.5 system-ui,sans-serif}"
     "body{max-width:44rem;margin:0 auto;padding:1rem;overflow-wrap:anywhere}"
@@ -197,9 +199,10 @@ def _indented(text: str) -> str:
     try:
         data = json.loads(text)
         same = json.dumps(data, sort_keys=True, ensure_ascii=False) == text
-        return json.dumps(data, sort_keys=True, ensure_ascii=False, indent=2) if same else text
+        indented = json.dumps(data, sort_keys=True, ensure_ascii=False, indent=2)
     except (ValueError, RecursionError):
         return text
+    return indented if same and len(indented) <= INDENTED_LIMIT else text
 
 
 def _decisions(view: RequestView, person: str) -> Iterator[str]:

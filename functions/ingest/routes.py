@@ -51,7 +51,7 @@ class Routes:
         """Returns the HTTP API response (payload format 2.0); never raises."""
         # A manual invocation may send any payload.
         path = str(event.get("rawPath")) if isinstance(event, Mapping) else ""
-        # Of a delivery, the source or the tenant may have the name of another route.
+        # The source or the tenant of a delivery may have the name of another route.
         path = path.partition(WEBHOOKS)[0]
         if COMPLETIONS in path:
             return self._complete(event)

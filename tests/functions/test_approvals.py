@@ -316,6 +316,17 @@ def test_other_arguments_are_shown_as_they_are(stage: Stage, text: str) -> None:
     assert answer.arguments == (text or "(the handler gives none)")
 
 
+def test_deep_arguments_make_no_large_page(stage: Stage) -> None:
+    """Lambda returns 6 MB, so a sender could make a page that no approver can open."""
+    deep = "[" * 400 + ", ".join(["1"] * 5000) + "]" * 400
+    stage.show(arguments=deep)
+
+    answer = stage.get()
+
+    assert answer.arguments == deep
+    assert len(answer.page) < 64 * 1024
+
+
 # -- reading changes nothing
 
 

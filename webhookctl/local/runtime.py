@@ -67,7 +67,7 @@ class Runtime:
             port=kept.port() if kept else None,
             variables={
                 "SINK_URL": self.sink_url,
-                "API_URL": _links_url(settings),
+                "API_URL": links_url(settings),
                 **(kept.variables if kept else {}),
             },
         )
@@ -275,7 +275,7 @@ class Runtime:
         )
 
 
-def _links_url(settings: Settings) -> str:
+def links_url(settings: Settings) -> str:
     """Returns the base URL of approval links: a tunnel's, which other machines reach, if any."""
     tunnel = min(settings.hosts, default="")
     return f"https://{tunnel}" if tunnel else f"http://{LOOPBACK}:{settings.port}"

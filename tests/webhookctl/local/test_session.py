@@ -30,6 +30,7 @@ from webhookctl.local.http.server import Front
 from webhookctl.local.ports import accepts, free_port
 from webhookctl.local.processes.ministack import client
 from webhookctl.local.processes.process_group import members
+from webhookctl.local.runtime import Settings, links_url
 from webhookctl.secret_documents import SecretDocuments
 
 READY = "Press Ctrl-C to stop."
@@ -220,6 +221,13 @@ def _page(link: str, form: str = "", headers: dict[str, str] | None = None) -> t
         if answer.status not in SENT_AGAIN:
             break
     return answer.status, text
+
+
+def test_links_of_approvers_begin_with_the_tunnel_that_other_machines_reach() -> None:
+    tunnels = frozenset({"b.example", "a.example"})
+
+    assert links_url(Settings(8787, 8788)) == "http://127.0.0.1:8787"
+    assert links_url(Settings(8787, 8788, hosts=tunnels)) == "https://a.example"
 
 
 def _smoke(root: Path) -> set[str]:
