@@ -148,7 +148,7 @@ def test_a_worker_lost_before_that_look_delays_the_run_by_an_hour() -> None:
     world = ApprovingWorld(approval=Approval("finance"))
     world.asked()
     # As if the person had read the run before it was held.
-    RequestRows(world.table).decide(world.request().address, "ann", given(world), mark="a")
+    RequestRows(world.table).decide(world.request(), "ann", given(world), mark="a")
     world.wait(minutes=58)
     assert world.status is Status.HELD
     world.wait(minutes=4)
