@@ -32,7 +32,7 @@ IMAGES: Final = ROOT / "docs" / "images"
 WINDOW: Final = {"width": 960, "height": 560}
 LARGEST: Final = 80_000
 SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
-# A channel has 16 values instead of 256: the edges of letters take half of an image's bytes.
+# Rare colours get one of 16 values a channel: the edges of letters take half of an image's bytes.
 FEWER_COLOURS: Final = """async (data) => {
   const image = new Image();
   image.src = `data:image/png;base64,${data}`;
@@ -42,7 +42,11 @@ FEWER_COLOURS: Final = """async (data) => {
   const context = canvas.getContext("2d", { alpha: false });
   context.drawImage(image, 0, 0);
   const pixels = context.getImageData(0, 0, image.width, image.height);
-  pixels.data.forEach((value, place, all) => { all[place] = 17 * Math.round(value / 17); });
+  const colours = new Uint32Array(pixels.data.slice().buffer), counts = new Map();
+  for (const each of colours) counts.set(each, (counts.get(each) ?? 0) + 1);
+  pixels.data.forEach((value, place, all) => {
+    if (counts.get(colours[place >> 2]) < 2000) all[place] = 17 * Math.round(value / 17);
+  });
   context.putImageData(pixels, 0, 0);
   return canvas.toDataURL().split(",")[1];
 }"""
@@ -82,7 +86,7 @@ def _plan(page: Page) -> None:
 SHOTS: Final = (
     Shot("overview", _at("/")),
     Shot("events", _at("/events?since=1h")),
-    Shot("event", lambda names: event_path("acme", names.doubtful)),
+    Shot("event", lambda names: event_path("acme", names.dead)),
     Shot("dead-letters", _at("/dead-letters")),
     Shot("replay", _at("/dead-letters"), _plan),
     Shot("approvals", _at("/approvals")),
@@ -123,7 +127,7 @@ def _shoot(shot: Shot, console: Console, opens: Opens, directory: Path) -> None:
     page = opens(console, viewport=WINDOW, color_scheme="light")
     page.goto(shot.path(console.names))
     shot.acts(page)
-    # What the overview reads in the background; a page that is not live says so.
+    # The overview reads its figures in the background.
     page.wait_for_load_state("networkidle")
     image = page.screenshot(animations="disabled", caret="hide")
     # The console's policy forbids such an image.
