@@ -17,6 +17,7 @@ SOON: Final = ApproversSpec("finance", {"ann": "chat:/ann"}, 3600.0, "board")
 ALONE: Final = ApproversSpec("finance", {"ann": "chat:/ann"})
 TWO: Final = Approval(by="finance", count=2)
 ONE: Final = Approval(by="finance")
+SHORT: Final = Approval(by="finance", expires="1m")
 HERE: Final = replace(FIRST, preloaded=True)
 
 
@@ -67,7 +68,7 @@ APPROVAL_WORLDS: Final = (
     world(
         "a decision at the end of a request",
         HERE,
-        on=ASKS_ONE,
+        on=asking("short", SHORT, ALONE),
         workers=1,
         receivers=1,
         faults=(),
