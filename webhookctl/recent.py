@@ -21,16 +21,21 @@ class Recent(Generic[T]):
         self._seconds = seconds
         self._lock = Lock()
         self._until = 0.0
+        self._forgotten = 0
         self._value: T | None = None
 
     def __call__(self) -> T:
         """Returns the value, at most `seconds` old."""
         with self._lock:
             if self._value is None or monotonic() >= self._until:
+                forgotten = self._forgotten
                 self._value = self._read()
-                self._until = monotonic() + self._seconds
+                # A read that an action overlaps may return the state before the action.
+                current = forgotten == self._forgotten
+                self._until = monotonic() + self._seconds if current else 0.0
             return self._value
 
     def forget(self) -> None:
         """Reads again at the next call: an action has changed the value."""
+        self._forgotten += 1
         self._until = 0.0

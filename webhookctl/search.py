@@ -14,7 +14,7 @@ from webhook_inbox.domain.manifest import matches
 from webhook_inbox.domain.model import EventStatus, Overview, Run, StoredEvent
 from webhook_inbox.domain.ports import Table
 from webhook_inbox.domain.timestamps import to_seconds
-from webhook_inbox.ledger.queries import DueEntry, Ledger, Received
+from webhook_inbox.ledger.queries import FOR_EVER, DueEntry, Ledger, Received
 from webhook_inbox.ledger.schema import (
     DEAD_FROM,
     RUN_LIFE,
@@ -180,7 +180,9 @@ def _once(found: Iterator[Received]) -> Iterator[Received]:
 def _dead(ledger: Ledger, wanted: Wanted) -> Iterator[Received]:
     """Yields the events of dead runs, newest first; the index has them in this order."""
     low = DEAD_FROM if wanted.since is None else dead_due_at(wanted.since + RUN_LIFE)
-    for _, run in ledger.dead_runs(low=low, newest_first=True, selects=wanted.selects):
+    high = FOR_EVER if wanted.until is None else dead_due_at(wanted.until + RUN_LIFE + ROUNDED)
+    runs = ledger.dead_runs(low=low, high=high, newest_first=True, selects=wanted.selects)
+    for _, run in runs:
         if run is not None:
             yield from _event_of(run)
 
@@ -208,7 +210,10 @@ def _newest_open(
     ledger: Ledger, wanted: Wanted, last: Received | None, bucket: str
 ) -> list[Received]:
     def found() -> Iterator[Received]:
-        for run in ledger.due_runs(selects=wanted.selects, bucket=bucket):
+        # A held run is due when its event expires, behind runs that wait for a time.
+        last_due_first = wanted.status is EventStatus.HELD
+        runs = ledger.due_runs(selects=wanted.selects, bucket=bucket, newest_first=last_due_first)
+        for run in runs:
             if run.status == str(wanted.status):
                 yield from _event_of(run)
 

@@ -115,6 +115,7 @@ FILTERS: list[tuple[dict[str, Any], int]] = [
     ({"where": "type == 'lab.permanent'"}, 3),
     ({"where": "type == 'lab.fine'"}, 0),
     ({"error_class": "KeyError"}, 0),
+    ({"error_group": "0123456789ab"}, 0),
     ({"tenant": "t1"}, 0),
     ({"source": "acme", "type": "*", "handler": "lab.refuse", "error_contains": "lab"}, 3),
 ]

@@ -4,28 +4,17 @@ The scenes share one session and run in this order. Each takes its commands from
 """
 
 import getpass
-import os
 import re
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import groupby
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.proof.incident import project
-from tests.proof.incident.erp import Erp
-from tests.proof.incident.operator import Walk, listed, webhookctl
-from tests.proof.incident.provider import SLOW, Provider
+from tests.proof.incident.operator import listed
+from tests.proof.incident.scene import BAD_SECONDS, Incident, incident_in
 from tests.webhookctl.local.projects import DEADLINE, eventually
-from tests.webhookctl.local.test_session import GITHUB, READY, Session
-from webhookctl.local import dev_secrets
 
-RELOADED = "reloaded: processor"
-# How long the bad deployment stays at least; CI has no ten minutes for it.
-BAD_SECONDS = float(os.environ.get("BAD_DEPLOYMENT_SECONDS", "0"))
 POISON, IGNORED, UNHANDLED = "poison", "ignored", "unhandled"
 STEPS = [
     "pause",
@@ -42,59 +31,17 @@ STEPS = [
     "revoke secret",
 ]
 NOTHING = "No failing or dead runs found."
-WRONG, NEW = "not-the-provider-s-value", "the-new-value-after-the-theft"
-
-
-@dataclass
-class Incident:
-    """A running inbox, its destination, its provider and its operator."""
-
-    session: Session
-    erp: Erp
-    provider: Provider
-
-    @property
-    def root(self) -> Path:
-        return self.session.root
-
-    def walk(self, anchor: str) -> Walk:
-        return Walk(self.root, anchor)
-
-    def deploy(self, handlers: str) -> None:
-        """Deploys handlers, and waits until they run."""
-        before = self.session.text.count(RELOADED)
-        project.write_handlers(self.root, handlers)
-        assert eventually(lambda: self.session.text.count(RELOADED) > before), self.session.text
-
-    def dead(self) -> list[dict[str, Any]]:
-        return listed(self.root, "inbox", "list", "--status", "dead_letter", "--limit", "10000")
-
-    def status(self, event_id: str) -> str:
-        [event] = listed(self.root, "inbox", "inspect", event_id)
-        return str(event["status"])
+NEW = "the-new-value-after-the-theft"
 
 
 @pytest.fixture(scope="module")
 def incident(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Incident]:
-    with Erp() as erp:
-        root = project.write(tmp_path_factory.mktemp("incident"), erp=erp.url)
-        session = Session(root)
-        try:
-            assert session.says(READY), session.text
-            secret = dev_secrets.choose(GITHUB, {}, root / ".local")["github"]
-            with Provider(session.front, secret) as provider:
-                yield Incident(session, erp, provider)
-        finally:
-            session.stop()
+    with incident_in(tmp_path_factory.mktemp("incident")) as running:
+        yield running
 
 
 def test_a_bad_deployment(incident: Incident) -> None:
-    assert eventually(lambda: len(incident.erp.orders) >= 3), incident.session.text
-    fixed_at = time.monotonic() + BAD_SECONDS
-    incident.deploy(project.BROKEN)
-    assert eventually(lambda: len(incident.dead()) >= 5)
-    assert eventually(lambda: time.monotonic() >= fixed_at, seconds=BAD_SECONDS)
-
+    incident.break_deployment()
     walk = incident.walk("bad-deployment")
     assert "KeyError at functions/handlers/orders.py" in walk.give("inbox errors").text
     walk.give("handlers pause")
@@ -109,10 +56,7 @@ def test_a_bad_deployment(incident: Incident) -> None:
 
 
 def test_a_downstream_outage(incident: Incident) -> None:
-    incident.erp.down = True
-    assert eventually(lambda: incident.erp.refused >= 5)
-    assert eventually(lambda: len(incident.dead()) >= 2)
-
+    incident.break_destination()
     walk = incident.walk("downstream-down")
     assert "open" in walk.give("destinations list").text
     walk.give("destinations open")
@@ -160,15 +104,7 @@ def test_an_unknown_type(incident: Incident) -> None:
 
 def test_a_rotated_secret_with_the_wrong_value(incident: Incident) -> None:
     provider = incident.provider
-    provider.interval = SLOW
-    webhookctl(incident.root, "secrets", "set", "github", "--replace", stdin=WRONG)
-
-    def rejects() -> bool:
-        provider.forge()
-        return provider.rejected() >= 3
-
-    assert eventually(rejects)
-
+    incident.break_secret()
     walk = incident.walk("bad-secret")
     assert "invalid-signature" in walk.give("rejected list").text
     walk.give("secrets set", stdin=provider.secret)
@@ -178,7 +114,7 @@ def test_a_rotated_secret_with_the_wrong_value(incident: Incident) -> None:
     walk.give("rejected release")
     assert "after-the-correction" in walk.give("inbox list").text
     walk.end()
-    assert eventually(lambda: missing(incident) == {})
+    assert eventually(lambda: incident.missing == {})
 
 
 def test_a_stolen_secret(incident: Incident) -> None:
@@ -201,21 +137,8 @@ def test_a_stolen_secret(incident: Incident) -> None:
     walk.end()
 
 
-def missing(incident: Incident) -> dict[str, int]:
-    """Returns the orders that were sent and not made exactly once, with their number."""
-    orders = incident.erp.orders
-    return {title: orders[title] for title in list(incident.provider.sent) if orders[title] != 1}
-
-
 def test_every_event_is_done_once_and_the_audit_has_each_step(incident: Incident) -> None:
-    incident.provider.stop()
-    assert eventually(lambda: missing(incident) == {}), missing(incident)
-    assert set(incident.erp.orders.values()) == {1}
-    done = listed(incident.root, "inbox", "list", "--status", "done", "--limit", "10000")
-    sent = set(incident.provider.sent)
-    assert {each["event_id"] for each in done} >= sent
-    assert len(sent) > 50
-
+    incident.end()
     rows = listed(incident.root, "audit", "--limit", "1000")
     rows.reverse()
     assert {(row["by"], row["proof"]) for row in rows} == {(getpass.getuser(), "local")}

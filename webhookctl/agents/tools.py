@@ -13,6 +13,7 @@ from typing import Any, Final
 WINDOW: Final = ("since", "until")
 # Parameters that are an integer as well as its text.
 NUMBERS: Final = frozenset({"limit", "first"})
+ERRORS: Final = ("error_contains", "error_class", "error_group")
 EVENTS: Final = ("source", "type", "handler", *WINDOW)
 
 
@@ -92,6 +93,7 @@ MEANINGS: Final = {
     "limit": "the maximum number of results",
     "error_contains": "only runs whose last error contains this",
     "error_class": "only runs whose last error is of this class, such as KeyError",
+    "error_group": "only the runs of this group of list_errors",
     "where": "only events whose JSON body meets this JMESPath condition",
     "expression": "a JMESPath condition on the JSON body, such as data.amount > `100`",
     "selection": "the id of a selection that plan_replay returned",
@@ -146,7 +148,7 @@ TOOLS: Final = (
         "plan_replay",
         "replay",
         "Select runs to replay, and change nothing: counts, errors, cost and a selection id.",
-        (*EVENTS, "status", "tenant", "error_contains", "error_class", "where", "limit"),
+        (*EVENTS, "status", "tenant", *ERRORS, "where", "limit"),
     ),
     AgentTool(
         "replay_selection",

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from webhook_inbox.adapters.system import SystemRandomness
+from webhookctl.checkout import known_manifest
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, takes_options
 
 if TYPE_CHECKING:
     from socket import socket
 
-    from starlette.applications import Starlette
+    from starlette.types import ASGIApp
 
 INSTALL: Final = "pip install 'webhook-inbox[console]'"
 
@@ -35,8 +36,25 @@ def console(
         from webhookctl.console import server  # noqa: PLC0415
 
         call.output.line(url)
+        if not call.target.local:
+            call.output.note(_cost(call))
         call.output.note("Press Ctrl-C to stop.")
         server.serve(app, bound)
+
+
+def _cost(call: Invocation) -> str:
+    from webhookctl.console.costs import hourly  # noqa: PLC0415 - as below
+
+    manifest = known_manifest(call.target)
+    dollars = hourly(
+        sources=len(call.target.urls),
+        lanes=len(call.target.queue_urls),
+        handlers=len(manifest.handlers),
+    )
+    return (
+        f"An open overview reads AWS for about {dollars:.2f} dollars an hour; the foot of each page"
+        " has the reads so far."
+    )
 
 
 @contextmanager
@@ -56,7 +74,7 @@ def beside(call: Invocation) -> Iterator[str]:
 @contextmanager
 def _prepared(
     call: Invocation, port: int, *, write: bool
-) -> Iterator[tuple[str, "Starlette", "socket"]]:
+) -> Iterator[tuple[str, "ASGIApp", "socket"]]:
     try:
         # The other commands neither need the extra nor wait for its import.
         from webhookctl.console import application, guard, inbox, server  # noqa: PLC0415

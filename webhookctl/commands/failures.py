@@ -89,22 +89,16 @@ class Advice:
         return self.call.program.command("inbox inspect", "--source", source, argument=event_id)
 
     def replay(self, found: Failures) -> Command | None:
-        """Returns the dry run that selects a group's dead runs and no others; None if none can."""
-        program, handler = self.call.program, ("--handler", found.group.handler)
-        sources = {source for source, _ in found.named}
-        ids = [event_id for _, event_id in found.named if not event_id.startswith("-")]
-        if found.dead and len(ids) == found.dead and len(sources) == 1:
-            return program.command("replay", *ids, "--source", *sources, *handler)
-        text = self.groups.text_of(found) if found.dead else ""
-        chosen = (*handler, "--error-contains", text, *self.filters)
-        return program.command("replay", *chosen) if text else None
+        """Returns the dry run that selects a group's dead runs and no others; None without any."""
+        chosen = ("--handler", found.group.handler, "--error-group", found.group.id, *self.filters)
+        return self.call.program.command("replay", *chosen) if found.dead else None
 
     def replay_of_class(self, found: Failures) -> Command | None:
         """Returns the dry run of the dead runs of a handler and error class.
 
         None unless several groups have the line of this one, and differ in their messages only.
         """
-        handler, kind, line, _ = found.group
+        handler, kind, line, *_ = found.group
         alike = [each for each in self.groups.groups.values() if each.group[:3] == found.group[:3]]
         if len(alike) < 2 or not (kind and line) or not any(each.dead for each in alike):
             return None
@@ -151,6 +145,7 @@ def _object(advice: Advice, found: Failures) -> dict[str, Any]:
     return {
         "count": found.count,
         "dead": found.dead,
+        "group": group.id,
         "handler": group.handler,
         "error_class": group.error_class or None,
         "error_line": group.error_line or None,
@@ -191,7 +186,6 @@ def _note(call: Invocation, groups: FailureGroups, shown: list[Failures]) -> Non
         return
     rest = runs - sum(each.count for each in shown)
     more = f" The other groups have {counted(rest, 'run')}: see more with --limit." if rest else ""
-    call.output.note(
-        f"{counted(runs, 'run')} in {counted(len(groups.groups), 'group')}.{more} `replay` lists"
-        " the runs first, and sends them with --yes."
-    )
+    told = f"{counted(runs, 'run')} in {counted(len(groups.groups), 'group')}.{more}"
+    next_ = "" if call.as_json else " `replay` lists the runs first, and sends them with --yes."
+    call.output.note(f"{told}{next_}")

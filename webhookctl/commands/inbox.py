@@ -160,8 +160,7 @@ def inspect_event(
         if body
         else the_one(call, event_id, source, body=False)
     )
-    runs = (_resumed(target, run) for run in overview.runs)
-    overview = replace(overview, runs=[_in_line(target, run, now) for run in runs])
+    overview = at_present(target, overview, now)
     handlers = {} if overview.status in SETTLED else known_manifest(target).handlers
     limits = {name: spec.max_attempts for name, spec in handlers.items()}
     shown = body_object(overview.event.body) if body else {}
@@ -185,7 +184,7 @@ def _print(call: Invocation, overview: Overview, steps: Steps, *, verbose: bool)
     see, logs = _see_body(call, event), _see_logs(target, overview)
     found = Inspection(overview, provider, steps, see, now, logs=logs, verbose=verbose)
     print_event(call.output, found)
-    for words in _conflicts(target, event.source, event.event_id):
+    for words in conflicts(target, event.source, event.event_id):
         call.output.line()
         call.output.line(words)
 
@@ -243,6 +242,12 @@ def _see_logs(target: Target, overview: Overview) -> list[str]:
 
 def _logs(target: Target) -> Logs:
     return Logs(target.log_groups, target.region)
+
+
+def at_present(target: Target, overview: Overview, now: datetime) -> Overview:
+    """Returns an event whose waiting runs have their present place in line, or their resumption."""
+    runs = (_resumed(target, run) for run in overview.runs)
+    return replace(overview, runs=tuple(_in_line(target, run, now) for run in runs))
 
 
 def _in_line(target: Target, run: Run, now: datetime) -> Run:
@@ -306,7 +311,7 @@ def _unknown(call: Invocation, event_id: str, sources: list[str]) -> str:
     if ELLIPSIS in event_id:
         whole = call.program.command("inbox list", "--json")
         return f"{event_id} is a shortened id: give the complete one, as in `{whole}`"
-    refused = [w for name in sources for w in _conflicts(call.target, name, event_id)]
+    refused = [w for name in sources for w in conflicts(call.target, name, event_id)]
     if refused:
         return f"the event has expired; {'; '.join(refused)}"
     for name in sources:
@@ -319,7 +324,7 @@ def _unknown(call: Invocation, event_id: str, sources: list[str]) -> str:
     )
 
 
-def _conflicts(target: Target, source: str, event_id: str) -> list[str]:
+def conflicts(target: Target, source: str, event_id: str) -> list[str]:
     """Returns the conflicting deliveries with this id (G7)."""
     rows = target.table.query(conflict_key(source, event_id, "").pk)
     return [

@@ -12,7 +12,7 @@ import typer
 from webhook_inbox import providers
 from webhook_inbox.adapters.https import HttpsFetcher
 from webhook_inbox.adapters.system import SystemRandomness
-from webhook_inbox.domain.errors import Reason, Unavailable
+from webhook_inbox.domain.errors import Permanent, Reason, Unavailable
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.ingest.deduplication import IdempotentReceiver
@@ -28,6 +28,8 @@ from webhook_inbox.ingest.release import ReleaseVerdict, Reverification, Reverif
 from webhook_inbox.ledger.audit import AuditedAction
 from webhookctl.checkout import Checkout, known_source, require_known
 from webhookctl.command_tree import CommandTree
+from webhookctl.diagnosis.diagnose import Diagnosis, diagnose
+from webhookctl.diagnosis.hypothesis import Trial
 from webhookctl.display.event import body_object
 from webhookctl.display.output import counted
 from webhookctl.display.personal import Masks, ShowPersonal
@@ -176,6 +178,26 @@ def _shown_body(call: Invocation, delivery: RejectedDelivery, *, show: bool) -> 
     masks = Masks(call, show=show, command="rejected show", delivery=delivery.id)
     body = _reverification(call, Manifest()).body(delivery)
     return body_object(masks.body(delivery.source, body))
+
+
+def diagnosed(call: Invocation, source: str, id_: str) -> Diagnosis:
+    """Explains a rejected delivery as `verify` does, with the present secrets; writes nothing.
+
+    Raises:
+        CommandError: the delivery or its source is unknown, or its body is gone.
+        Unavailable: the secrets or the body could not be read.
+    """
+    manifest = Manifest(sources=Checkout.required().configuration(call.target.stage).sources)
+    [delivery] = _chosen(call, manifest, source, RejectedFilter(ids=(id_,)), 1)
+    spec = manifest.sources[source]
+    provider = providers.load(spec)
+    shared = SecretCache(store=call.target.secrets, clock=call.clock)
+    secrets = shared.get(spec.secret) if provider.needs_secret else ()
+    try:
+        found = _reverification(call, manifest).delivery(delivery)
+    except Permanent as error:
+        raise CommandError(str(error)) from error
+    return diagnose(Trial(spec, found, secrets), fetcher=HttpsFetcher())
 
 
 @app.command("release")

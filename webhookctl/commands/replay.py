@@ -56,6 +56,9 @@ def replay(  # noqa: PLR0913 - one parameter per option
     error_class: Annotated[
         str | None, typer.Option(help="Only runs whose last error is of this class.")
     ] = None,
+    error_group: Annotated[
+        str | None, typer.Option(metavar="ID", help="Only this group of `inbox errors`.")
+    ] = None,
     tenant: Annotated[str | None, typer.Option(help="Only runs of this tenant.")] = None,
     where: Annotated[
         str | None,
@@ -108,6 +111,7 @@ def replay(  # noqa: PLR0913 - one parameter per option
         "event_ids": event_ids or None,
         "error_contains": error_contains,
         "error_class": error_class,
+        "error_group": error_group,
         "tenant": tenant and token(tenant),
         "where": where,
         "received_after": iso(moment(since, now)) if since else None,
@@ -153,8 +157,8 @@ def _check(
     if not selection and not given:
         raise typer.BadParameter(
             "give at least one filter: EVENT_ID, --status (dead_letter for every dead run),"
-            " --source, --type, --handler, --error-contains, --error-class, --tenant, --where,"
-            " --since, --until; or --selection"
+            " --source, --type, --handler, --error-contains, --error-class, --error-group,"
+            " --tenant, --where, --since, --until; or --selection"
         )
     by_time = BY_RECEIPT & set(given.get("status", ()))
     if by_time and "event_ids" not in given and "received_after" not in given:

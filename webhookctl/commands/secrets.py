@@ -1,6 +1,7 @@
 """`secrets`: sets and lists secrets, and accepts the ones that providers deliver."""
 
 import sys
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Annotated, Final
@@ -65,9 +66,24 @@ def set_secret(
     The previous value stays valid until the next change. The stack need not exist yet; without it
     there is no audit.
     """
+    read = partial(read_value, f"Value of {name}: ")
+    store(call, name, read, create=create, replace=replace, reason=reason, by=by)
+
+
+def store(
+    call: Invocation,
+    name: str,
+    read: Callable[[], str],
+    *,
+    create: bool = False,
+    replace: bool = False,
+    reason: str = "",
+    by: str | None = None,
+) -> None:
+    """Sets a secret to the value that `read` returns once its name is known to be used."""
     target, planned = _target(call)
     reader = TOOLS if create else _reader(target, name, planned=planned)
-    value = read_value(f"Value of {name}: ")
+    value = read()
     put = partial(target.secret_documents.set, reader, name, value, replace=replace or create)
     if planned:
         change = put()

@@ -72,7 +72,7 @@ def send(  # noqa: PLR0913 - one parameter per option
         raise typer.BadParameter("give either --secret or --secret-env")
     apart = url is not None and bool(secret or secret_env)
     spec = Checkout.required().source(source, LOCAL if apart else call.target.stage)
-    address = url or _address(call, source)
+    address = url or address_of(call, source)
     key = _secret(call, spec, secret, secret_env)
     forge = Forge(provider=providers.load(spec), spec=spec, secret=key, clock=call.clock)
     drafts = [forge.draft(file, type_=type_, event_id=event_id, new_id=new_id) for file in files]
@@ -84,7 +84,8 @@ def send(  # noqa: PLR0913 - one parameter per option
         raise typer.Exit(1)
 
 
-def _address(call: Invocation, source: str) -> str:
+def address_of(call: Invocation, source: str) -> str:
+    """Returns the URL of a source; raises CommandError if the inbox has no such source."""
     urls = call.target.urls
     if source not in urls:
         if call.target.local:
@@ -105,10 +106,11 @@ def _secret(call: Invocation, spec: SourceSpec, given: str | None, variable: str
         return given
     if variable:
         return secret_of(variable, otherwise="--secret -")
-    return _stored(call, spec)
+    return stored_secret(call, spec)
 
 
-def _stored(call: Invocation, spec: SourceSpec) -> str:
+def stored_secret(call: Invocation, spec: SourceSpec) -> str:
+    """Returns the secret that signs for a source; raises CommandError if it cannot be read."""
     if call.target.local:
         directory = Checkout.required().functions.parent / DIRECTORY
         # The private key of the local inbox's fake public key.

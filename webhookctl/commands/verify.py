@@ -130,7 +130,7 @@ def _text(file: Path) -> str:
     return text.removesuffix("\n").removesuffix("\r")
 
 
-def _results(found: Diagnosis) -> dict[VerificationStep, str]:
+def step_results(found: Diagnosis) -> dict[VerificationStep, str]:
     """Returns each step's result; steps after a failed one are not reached."""
     steps = found.steps
     place = len(steps) if found.failed is None else steps.index(found.failed)
@@ -148,7 +148,7 @@ def _object(spec: SourceSpec, found: Diagnosis) -> dict[str, object]:
         "valid": found.failed is None,
         "reason": None if found.reason is None else str(found.reason),
         "detail": found.detail or None,
-        "steps": [{"step": str(s), "result": result} for s, result in _results(found).items()],
+        "steps": [{"step": str(s), "result": result} for s, result in step_results(found).items()],
         "causes": [_cause(cause) for cause in found.causes],
         "tried": found.tried,
         "event_id": identity.event_id if identity else None,
@@ -166,7 +166,7 @@ def _cause(cause: Cause) -> dict[str, object]:
 
 
 def _print(call: Invocation, found: Diagnosis) -> None:
-    call.output.fields({str(step): result for step, result in _results(found).items()})
+    call.output.fields({str(step): result for step, result in step_results(found).items()})
     call.output.line()
     if found.failed is None:
         identity = found.identity

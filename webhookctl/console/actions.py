@@ -1,7 +1,9 @@
 """The actions of the console: each one is a command, with a page that explains and confirms it."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -9,13 +11,55 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from webhookctl.commands import destinations, erase, handlers, hold, rejected, skip, tenants
+from webhookctl.commands import (
+    complete,
+    destinations,
+    erase,
+    handlers,
+    hold,
+    rejected,
+    secrets,
+    skip,
+    tenants,
+)
+from webhookctl.console.commands import Told
 from webhookctl.console.inbox import ConsoleInbox
 from webhookctl.console.requests import Form, Pages
-from webhookctl.console.views import Views
+from webhookctl.console.views import Views, event_path
+from webhookctl.display.suggestions import Command as CommandLine
+from webhookctl.display.suggestions import Program
 from webhookctl.errors import CommandError
 
 Command = Callable[..., None]
+Values = dict[str, Any]
+# Parameters that a command takes as its argument.
+ARGUMENTS: Final = frozenset({"event_id", "name", "id"})
+# The words for the values of options that a form asks for.
+PLACEHOLDERS: Final = {"result": "JSON", "reason": "TEXT"}
+
+
+def _decided(told: Told) -> str:
+    """Returns what a decision did: one of several approvals leaves the run held."""
+    [found] = told.objects
+    people = found.get("people")
+    counted = f"; {len(people['approved_by'])} of {people['count']} approved" if people else ""
+    return f"Recorded as {found['outcome']}{counted}."
+
+
+def given_reason(form: Mapping[str, str]) -> str:
+    """Returns the reason in a form; raises CommandError without one."""
+    reason = form.get("reason", "").strip()
+    if not reason:
+        raise CommandError("reason: fill it in")
+    return reason
+
+
+def _unchanged(values: Values) -> Values:
+    return values
+
+
+def _notes(told: Told) -> str:
+    return " ".join(told.notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,34 +70,60 @@ class FormAction:
         path: its page.
         title: the heading and the button.
         explains: what it does, and what it does not.
-        command: the command that it runs.
+        verb: the words of its command.
+        command: what performs the command.
         names: the parameters of the command that select its subject, from the page's address.
         asks: the parameters that the form asks for, with their labels.
-        back: the page to return to, and its entry in the menu.
+        back: the page to return to, and its entry in the menu; an event's own page for "/events".
         fixed: parameters that are always given.
         danger: whether it cannot be undone.
+        hidden: parameters whose values are never shown.
+        given: makes the parameters of what the form has.
+        told: what happened; raises CommandError where nothing did.
     """
 
     path: str
     title: str
     explains: str
+    verb: str
     command: Command
     names: tuple[str, ...]
     asks: Mapping[str, str]
     back: str
     fixed: Mapping[str, Any] = field(default_factory=dict)
     danger: bool = False
+    hidden: frozenset[str] = frozenset()
+    given: Callable[[Values], Values] = _unchanged
+    told: Callable[[Told], str] = _notes
 
     def address(self, **names: str) -> str:
         """Returns the address of its page for a subject."""
         return f"{self.path}?{urlencode(names)}"
 
-    def values(self, form: Mapping[str, str]) -> dict[str, Any]:
+    def values(self, form: Mapping[str, str]) -> Values:
         """Returns the command's parameters in a form; raises CommandError where one is missing."""
-        given = {name: form.get(name, "").strip() for name in (*self.names, *self.asks)}
-        if missing := [name for name, value in given.items() if not value]:
+        given = {name: form.get(name, "") for name in (*self.names, *self.asks)}
+        given = {n: v if n in self.hidden else v.strip() for n, v in given.items()}
+        if missing := [name for name, value in given.items() if not value.strip()]:
             raise CommandError(f"{', '.join(missing)}: fill it in")
-        return {**given, **self.fixed}
+        return self.given({**given, **self.fixed})
+
+    def after(self, names: Mapping[str, str]) -> str:
+        """Returns the page to return to."""
+        if self.back == "/events" and names.get("event_id"):
+            return event_path(names.get("source", ""), names["event_id"])
+        return self.back
+
+    def line(self, program: Program, names: Mapping[str, str]) -> CommandLine:
+        """Returns the command that does the same in a terminal."""
+        arguments = [value for name, value in names.items() if name in ARGUMENTS]
+        arguments += [name.upper() for name in self.asks if name in ARGUMENTS]
+        options = [(f"--{n}", v) for n, v in names.items() if n not in ARGUMENTS]
+        options += [(f"--{n}", PLACEHOLDERS[n]) for n in self.asks if n in PLACEHOLDERS]
+        switches = [f"--{name}" for name, value in self.fixed.items() if value is True]
+        words = (*(word for option in options for word in option), *switches)
+        argument = next(iter(arguments), None)
+        return program.command(self.verb, *words, argument=argument)
 
 
 REASON: Final = {"reason": "Reason, for the audit"}
@@ -62,37 +132,44 @@ APPROVE = FormAction(
     "Approve",
     "The run continues. An effect that is in doubt is performed again with the same key: ask the"
     " destination first whether it happened; one that ignores keys would perform it twice.",
+    "hold approve",
     hold.approve,
     ("event_id", "source", "handler", "hold"),
     REASON,
     "/approvals",
+    told=_decided,
 )
 HAPPENED = FormAction(
     "/approvals/happened",
     "Record that it happened",
     "The effect is recorded as committed with this result, and is not performed again. The run"
     " continues, and its handler receives the result.",
+    "hold approve",
     hold.approve,
     ("event_id", "source", "handler", "hold"),
     {"result": "Result as JSON, as in a run that is done", **REASON},
     "/approvals",
     fixed={"happened": True},
+    told=_decided,
 )
 DENY = FormAction(
     "/approvals/deny",
     "Deny",
     "The run ends as skipped. Effects that happened stay.",
+    "hold deny",
     hold.deny,
     ("event_id", "source", "handler", "hold"),
     REASON,
     "/approvals",
     danger=True,
+    told=_decided,
 )
 PAUSE_HANDLER = FormAction(
     "/handlers/pause",
     "Pause the handler",
     "Its runs wait without an attempt, and none is lost. Other handlers continue: a later event,"
     " such as a cancellation, can take effect before a paused one. Takes effect within 5 seconds.",
+    "handlers pause",
     handlers.pause_handler,
     ("name",),
     REASON,
@@ -102,6 +179,7 @@ RESUME_HANDLER = FormAction(
     "/handlers/resume",
     "Resume the handler",
     "Waiting runs are sent from the next minute on, 20 per second.",
+    "handlers resume",
     handlers.resume_handler,
     ("name",),
     REASON,
@@ -111,6 +189,7 @@ RESUME_TENANT = FormAction(
     "/tenants/resume",
     "Resume the tenant",
     "Waiting runs of the tenant are sent from the next minute on.",
+    "tenants resume",
     tenants.resume_tenant,
     ("name",),
     REASON,
@@ -120,6 +199,7 @@ PAUSE_TENANT = FormAction(
     "/tenants/pause",
     "Pause a tenant",
     "The tenant's runs wait without an attempt, in all handlers; those of other tenants continue.",
+    "tenants pause",
     tenants.pause_tenant,
     (),
     {"name": "Tenant", **REASON},
@@ -130,6 +210,7 @@ OPEN = FormAction(
     "Open the circuit",
     "Runs that call this destination wait without an attempt until the circuit is closed by hand."
     " Calls in progress finish.",
+    "destinations open",
     destinations.open_destination,
     ("name",),
     REASON,
@@ -139,6 +220,7 @@ CLOSE = FormAction(
     "/destinations/close",
     "Close the circuit",
     "Waiting runs return within minutes, at the destination's drain rate.",
+    "destinations close",
     destinations.close_destination,
     ("name",),
     REASON,
@@ -149,6 +231,7 @@ SKIP = FormAction(
     "Close the dead run",
     "The run ends as skipped and is not replayed with others. Later events of its ordering key"
     " continue.",
+    "skip",
     skip.skip,
     ("event_id", "source", "handler"),
     REASON,
@@ -159,6 +242,7 @@ ERASE = FormAction(
     "Erase the payload",
     "Deletes body, headers and texts of the event for ever; its runs, attempts and effects stay"
     " listed. It can then no longer be replayed.",
+    "erase",
     erase.erase,
     ("event_id", "source"),
     REASON,
@@ -166,16 +250,54 @@ ERASE = FormAction(
     fixed={"yes": True},
     danger=True,
 )
+
+
+def released(told: Told) -> str:
+    """Returns what became of the deliveries; raises CommandError where none was accepted."""
+    results = [each["result"] for each in told.objects]
+    why = [": ".join(filter(None, (e["reason"], e["detail"]))) for e in told.objects if e["reason"]]
+    if why and len(why) == len(results):
+        raise CommandError(f"nothing was released; still refused: {why[0]}")
+    counts = ", ".join(f"{number} {result}" for result, number in Counter(results).items())
+    return f"{counts or 'no delivery found'}. {_notes(told)}"
+
+
 RELEASE = FormAction(
     "/rejected/release",
     "Release",
     "Verifies the delivery again with the present secrets. If it is valid, it is recorded as an"
     " event, and its runs are sent; otherwise nothing changes.",
+    "rejected release",
     rejected.release,
     ("source", "id"),
     REASON,
     "/rejected",
     fixed={"yes": True},
+    given=lambda values: {"ids": [values.pop("id")], **values},
+    told=released,
+)
+COMPLETE = FormAction(
+    "/complete",
+    "Record the job's result",
+    "The job ends with this result, as if its own system had reported it, and the run continues.",
+    "complete",
+    complete.complete,
+    ("event_id", "source", "handler", "effect"),
+    {"result": "Result as JSON"},
+    "/events",
+)
+SET_SECRET = FormAction(
+    "/sources/secret",
+    "Set the secret",
+    "Stores the value that the provider shows for this source; its functions use it within a"
+    " minute. The previous value stays valid until the next change. The value is never shown.",
+    "secrets set",
+    secrets.store,
+    ("name",),
+    {"value": "Value", **REASON},
+    "/rejected",
+    hidden=frozenset({"value"}),
+    given=lambda values: {"read": partial(str, values.pop("value")), **values},
 )
 ACTIONS: Final = (
     APPROVE,
@@ -190,6 +312,8 @@ ACTIONS: Final = (
     SKIP,
     ERASE,
     RELEASE,
+    COMPLETE,
+    SET_SECRET,
 )
 
 
@@ -201,20 +325,29 @@ def routes(inbox: ConsoleInbox, views: Views, pages: Pages) -> list[Route]:
 
 
 def _routes(action: FormAction, *, inbox: ConsoleInbox, views: Views, pages: Pages) -> list[Route]:
-    def shown(request: Request) -> Response:
-        names = {name: request.query_params.get(name, "") for name in action.names}
+    def page(typed: Mapping[str, str], status: int, error: str) -> Response:
+        names = {name: typed.get(name, "") for name in action.names}
         return views.page(
-            "action.html", title=action.title, path=action.back, action=action, names=names
+            "action.html",
+            title=action.title,
+            path=action.back,
+            status=status,
+            action=action,
+            names=names,
+            typed={n: typed.get(n, "") for n in action.asks if n not in action.hidden},
+            error=error,
+            back=action.after(names),
+            line=action.line(inbox.program, names),
         )
 
+    def shown(request: Request) -> Response:
+        return page(request.query_params, 200, "")
+
     def performed(_: Request, form: Form) -> str:
-        values = action.values(form)
-        if action is RELEASE:
-            values["ids"] = [values.pop("id")]
-        notes = inbox.act(action.command, **values).notes
-        return views.after(action.back, f"{action.title}: done. {' '.join(notes)}")
+        told = inbox.act(action.command, **action.values(form))
+        return views.after(action.after(form), f"{action.title}: done. {action.told(told)}")
 
     return [
         Route(action.path, pages.view(shown), methods=["GET"]),
-        Route(action.path, pages.action(performed), methods=["POST"]),
+        Route(action.path, pages.action(performed, page), methods=["POST"]),
     ]

@@ -23,6 +23,7 @@ class Told(Output):
     done: int = 0
     total: int = 0
     stopped: bool = False
+    partly: bool = False
 
     def json(self, data: Mapping[str, Any]) -> None:
         """Keeps an object."""
@@ -60,10 +61,11 @@ def perform(
     call: Invocation, command: Callable[..., None], result: Told, values: dict[str, Any]
 ) -> None:
     """Runs a command as `told` does, with a result that can be read meanwhile."""
+    quiet = replace(call, as_json=True, printer=result)
+    # The part of a command that reads standard input no more is a function.
+    run = getattr(command, "perform", lambda call, values: command(call, **values))
     try:
-        command.perform(  # type: ignore[attr-defined]
-            replace(call, as_json=True, printer=result), values
-        )
+        run(quiet, values)
     except typer.BadParameter as error:
         raise CommandError(error.format_message()) from error
     except typer.Exit:

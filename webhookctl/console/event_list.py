@@ -5,22 +5,30 @@ found within its time, says how far it searched, and the next page continues the
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from math import inf
 from time import monotonic
 from typing import Final
 
 from webhook_inbox.domain.model import Overview
+from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.ledger.queries import Received
+from webhook_inbox.ledger.schema import BY_RECEIVED, DEAD_FROM, RUN_LIFE
+from webhookctl.console.bounded import Cut
 from webhookctl.console.filters import EventFilter
 from webhookctl.console.inbox import ConsoleInbox
 from webhookctl.display.event import run_notes
 from webhookctl.display.times import iso
-from webhookctl.search import WORKERS, find
+from webhookctl.search import ATTENDED, WORKERS, find
 
 ROWS: Final = 50
-SECONDS: Final = 0.7
+SECONDS: Final = 0.6
+# The part of it for the due index; the rest is for the events that it lists.
+DUE_SECONDS: Final = 0.4
+# A quiet inbox has a hundred empty partitions a day: over a network, they take longer.
+RECEIVED_SECONDS: Final = 3.0
 # The search reads the rows of so many events together; those behind may not be read yet.
 AHEAD: Final = WORKERS + 1
 
@@ -51,11 +59,13 @@ class EventPage:
         rows: the events, newest first.
         older: the filter of the next page, None at the end.
         searched_to: the time down to which the search came; None if it is complete.
+        partly: whether only a part of the waiting runs was searched, which have no order by time.
     """
 
     rows: tuple[EventRow, ...]
     older: EventFilter | None
     searched_to: datetime | None
+    partly: bool = False
 
 
 def page_of(inbox: ConsoleInbox, chosen: EventFilter) -> EventPage:
@@ -63,11 +73,12 @@ def page_of(inbox: ConsoleInbox, chosen: EventFilter) -> EventPage:
 
     Reads at most ROWS + 1 events that match, for about SECONDS.
     """
-    now = inbox.clock.now()
-    place = _Place(monotonic() + SECONDS)
+    now, wanted = inbox.clock.now(), chosen.wanted(inbox.clock.now())
+    place = _Place()
+    table = inbox.bounded(DUE_SECONDS if wanted.status in ATTENDED else RECEIVED_SECONDS)
     rows: list[EventRow] = []
     try:
-        for overview in find(inbox.table, chosen.wanted(now), now=now, passing=place.reached):
+        for overview in find(table, wanted, now=now, passing=place.reached):
             row = _row(overview, now)
             if not _contains(row, chosen.text):
                 continue
@@ -77,7 +88,30 @@ def page_of(inbox: ConsoleInbox, chosen: EventFilter) -> EventPage:
     except _OutOfTimeError:
         at = min([place.before, *(row.received_at for row in rows[-1:])])
         return EventPage(tuple(rows), _from(chosen, at), at)
-    return EventPage(tuple(rows), None, None)
+    if not table.cut:
+        return EventPage(tuple(rows), None, None)
+    reached = _reached(table.cuts)
+    if reached is None:
+        return EventPage(tuple(rows), None, None, partly=True)
+    return EventPage(tuple(rows), _from(chosen, reached), reached)
+
+
+def _reached(cuts: Sequence[Cut]) -> datetime | None:
+    """Returns the time down to which all partitions were read; None where they have no such order.
+
+    An event may be listed again on the next page, and none is left out.
+    """
+    if all(cut.name == BY_RECEIVED for cut in cuts):
+        return max((_end_of_hour(cut.partition) for cut in cuts), default=None)
+    last = [cut.last for cut in cuts if cut.last is not None]
+    if len(last) < len(cuts) or min(last) < DEAD_FROM:
+        return None
+    return from_ms(max(last) - DEAD_FROM) - RUN_LIFE
+
+
+def _end_of_hour(partition: str) -> datetime:
+    hour = datetime.fromisoformat(f"{partition.partition('#')[0]}:00+00:00")
+    return hour + timedelta(hours=1)
 
 
 class _OutOfTimeError(Exception):
@@ -85,14 +119,17 @@ class _OutOfTimeError(Exception):
 
 
 class _Place:
-    """Follows how far a search came, and ends it at a time."""
+    """Follows how far a search came, and ends it SECONDS after its first event."""
 
-    def __init__(self, ends: float) -> None:
-        self._ends = ends
+    def __init__(self) -> None:
+        # A slow answer to the first query must not leave a page without any event.
+        self._ends = inf
         self._recent: deque[datetime] = deque(maxlen=AHEAD)
 
     def reached(self, event: Received) -> None:
         """Notes the event that the search reads next; raises _OutOfTimeError."""
+        if not self._recent:
+            self._ends = monotonic() + SECONDS
         self._recent.append(event.received_at)
         if monotonic() > self._ends and len(self._recent) == AHEAD:
             raise _OutOfTimeError

@@ -80,3 +80,14 @@ class EventFilter:
             until=high,
             tenant=token(self.tenant) if self.tenant else None,
         )
+
+
+# The views that the list offers; any other is saved as a bookmark.
+VIEWS: Final = (
+    ("Newest", EventFilter()),
+    ("Dead", EventFilter(status=EventStatus.DEAD_LETTER)),
+    ("Dead, received in 24 h", EventFilter(status=EventStatus.DEAD_LETTER, since="24h")),
+    ("Held for approval", EventFilter(status=EventStatus.HELD)),
+    ("Waiting", EventFilter(status=EventStatus.DEFERRED)),
+    ("Will be retried", EventFilter(status=EventStatus.FAILED)),
+)

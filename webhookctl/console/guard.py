@@ -36,7 +36,7 @@ HEADERS: Final[Mapping[str, str]] = {
 # not send a strict cookie with it; a page that loads the next one is its own initiator.
 ENTERED: Final = (
     '<!doctype html><html lang="en"><title>Opening the console</title>'
-    '<meta http-equiv="refresh" content="0;url=/">'
+    '<meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0;url=/">'
     '<p>Opening the console. <a href="/">Continue</a></p></html>'
 )
 SHUT: Final = "Open the link that `webhookctl console` printed; it contains this session's token."
@@ -54,7 +54,7 @@ class Session:
     """
 
     port: int
-    token: str
+    token: str = field(repr=False)
     cookie: str = field(repr=False)
     form_token: str = field(repr=False)
 

@@ -3,13 +3,15 @@
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.ports import Clock, Table
 from webhook_inbox.ledger.queries import Ledger
 from webhookctl.checkout import known_manifest
+from webhookctl.console.bounded import PARTLY, SECONDS, BoundedTable
 from webhookctl.console.commands import Told, told
+from webhookctl.console.costs import LIST_SECONDS, AwsCalls
 from webhookctl.display.evidence import Logs
 from webhookctl.display.suggestions import Program
 from webhookctl.following.metered import MeteredTable
@@ -17,8 +19,10 @@ from webhookctl.invocation import Invocation
 from webhookctl.recent import Recent
 from webhookctl.target import Target
 
+T = TypeVar("T")
 # Seconds.
 RECONNECT: Final = 10
+LIST_SECONDS_LOCAL: Final = 3
 # A name that begins so is production, however the stage is called.
 PRODUCTION: Final = ("prod", "live")
 
@@ -79,18 +83,68 @@ class ConsoleInbox:
         """Makes the commands that do the same as a page."""
         return self.call.program
 
-    def read(self, command: Callable[..., None], **values: Any) -> Told:
-        """Returns what a command prints that only reads; its reads are counted, writes refused."""
-        return told(self._reading, command, **values)
+    def read(
+        self, command: Callable[..., None], *, seconds: float = SECONDS, **values: Any
+    ) -> Told:
+        """Returns what a command prints that only reads; its reads are counted, writes refused.
+
+        The reads are bounded: a note says so where they left out rows.
+        """
+        table = self.bounded(seconds)
+        result = told(self._reading(table), command, **values)
+        if table.cut:
+            result.partly = True
+            result.note(PARTLY)
+        return result
+
+    def examine(self, question: Callable[..., T], *given: Any) -> T:
+        """Returns the answer of a function of a command that only reads."""
+        reading = replace(self._reading(self.bounded()), printer=Told())
+        return question(reading, *given)
 
     def act(self, command: Callable[..., None], **values: Any) -> Told:
         """Returns what a command prints that acts; the audit has the console's user."""
-        return told(self.call, command, **values)
+        try:
+            return told(self.call, command, **values)
+        finally:
+            # Also after an error, which may follow a change.
+            self.changed()
+
+    def on_change(self, forget: Callable[[], None]) -> None:
+        """Registers what forgets a value that pages keep, for after each action."""
+        self._kept.append(forget)
+
+    def changed(self) -> None:
+        """Lets the next pages read anew what they keep."""
+        for forget in self._kept:
+            forget()
+
+    @cached_property
+    def _kept(self) -> list[Callable[[], None]]:
+        return []
+
+    def bounded(self, seconds: float = SECONDS) -> BoundedTable:
+        """Returns the table for one page's lists, for so many seconds from now."""
+        return BoundedTable(self.table, seconds=seconds)
+
+    def _reading(self, table: Table) -> Invocation:
+        target = metered(self.counted, table)
+        return Invocation(replace(self.call.world, connect=lambda _: target), self.call.selection)
 
     @property
-    def _reading(self) -> Invocation:
-        target = metered(self.target, self.table)
-        return Invocation(replace(self.call.world, connect=lambda _: target), self.call.selection)
+    def counted(self) -> Target:
+        """The inbox's resources for reading, by clients whose calls are counted."""
+        return self.calls.counted(self.target)
+
+    @cached_property
+    def calls(self) -> AwsCalls:
+        """The calls to AWS of this session's pages, without those to DynamoDB's table."""
+        return AwsCalls()
+
+    @property
+    def dollars(self) -> float:
+        """The estimated price of all reads so far."""
+        return self.table.dollars + self.calls.dollars
 
     @cached_property
     def table(self) -> MeteredTable:
@@ -131,6 +185,11 @@ class ConsoleInbox:
     def refusal(self) -> str:
         """Why no action is possible, "" if actions are."""
         return "" if self.write else "read-only: start `webhookctl console` with --write"
+
+    @property
+    def list_seconds(self) -> int:
+        """The seconds between two readings of a list in an open tab."""
+        return LIST_SECONDS_LOCAL if self.target.local else LIST_SECONDS
 
     @cached_property
     def line(self) -> str:

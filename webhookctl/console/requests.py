@@ -23,6 +23,8 @@ TOKEN_FIELD: Final = "form_token"  # noqa: S105 - the name of the field
 Form = Mapping[str, str]
 # Performs an action and returns the path of the page to show next.
 Action = Callable[[Request, Form], str]
+# Returns the page of a form again, with what was typed, a status and the error.
+Again = Callable[[Form, int, str], Response]
 View = Callable[[Request], Response]
 
 
@@ -41,12 +43,15 @@ class Pages:
             try:
                 return view(request)
             except Exception as error:  # noqa: BLE001 - the user gets a page for any error
-                return self._failed(error)
+                return self._error(*told_of(error))
 
         return endpoint
 
-    def action(self, action: Action) -> Callable[[Request], "Response"]:
-        """Returns an endpoint for a form; refuses it where the console is read-only."""
+    def action(self, action: Action, again: Again | None = None) -> Callable[[Request], "Response"]:
+        """Returns an endpoint for a form; refuses it where the console is read-only.
+
+        An error is shown by `again`, beside the form; without it, as a page.
+        """
 
         async def endpoint(request: Request) -> Response:
             if self._inbox.refusal:
@@ -61,21 +66,31 @@ class Pages:
             try:
                 after = await run_in_threadpool(action, request, form)
             except Exception as error:  # noqa: BLE001 - as for views
-                return await run_in_threadpool(self._failed, error)
+                return await run_in_threadpool(self._refused, error, form, again)
             return RedirectResponse(after, 303)
 
         return endpoint  # type: ignore[return-value]
 
-    def _failed(self, error: Exception) -> Response:
-        status = 500
-        if isinstance(error, BadFilter):
-            status = 400
-        elif isinstance(error, Unavailable):
-            status = 503
-        elif isinstance(error, CommandError | InboxError):
-            status = 409
-        text = str(error) if isinstance(error, BadFilter) else explain(error)
+    def _refused(self, error: Exception, form: Form, again: Again | None) -> Response:
+        status, text = told_of(error)
+        if again is None:
+            return self._error(status, text)
+        try:
+            return again(form, status, text)
+        except Exception:  # noqa: BLE001 - the form cannot be shown: its subject is gone, or wrong
+            return self._error(status, text)
+
+    def _error(self, status: int, text: str) -> Response:
         return self._views.page("error.html", title="Error", path="", status=status, message=text)
+
+
+def told_of(error: Exception) -> tuple[int, str]:
+    """Returns the HTTP status and the text of an error."""
+    if isinstance(error, BadFilter):
+        return 400, str(error)
+    if isinstance(error, Unavailable):
+        return 503, explain(error)
+    return 409 if isinstance(error, CommandError | InboxError) else 500, explain(error)
 
 
 async def read_form(request: Request) -> Form | None:

@@ -43,15 +43,17 @@ class RowAction:
     Attributes:
         label: the text of the button.
         href: the page of the action.
+        refused: why it is not possible now, "" if it is.
     """
 
     label: str
     href: str
+    refused: str = ""
 
 
 def text(value: object) -> Cell:
     """Returns a cell of text; `-` for an absent value."""
-    return Cell("-" if value in {None, ""} else value)
+    return Cell("-" if value is None or value == "" else value)
 
 
 def time(value: str | None) -> Cell:

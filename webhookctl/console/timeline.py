@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from webhook_inbox.domain.model import Attempt, Overview
+from webhook_inbox.domain.model import Attempt, Overview, Status
 from webhook_inbox.domain.timestamps import from_ms
+from webhook_inbox.handlers.approvals import ApprovalRequest
 from webhookctl.display.event import names_of
 from webhookctl.display.history import action_line, history_of
 from webhookctl.display.runs import waits_of
@@ -25,7 +26,7 @@ class Span:
 
     Attributes:
         lane: its row: a handler, or "" for the event itself.
-        kind: attempt, effect, wait or action.
+        kind: receipt, attempt, effect, wait, held or action.
         label: what it was, with its outcome.
         outcome: the class of its colour.
         detail: the error or the reason, "" without one.
@@ -95,6 +96,7 @@ def _spans(overview: Overview, handler: str, now: datetime) -> Iterator[Span]:
     if handler:
         yield from _effects(overview, handler, now)
         yield from _waits(overview, handler, now)
+        yield from _held(overview, handler, now)
 
 
 def _effects(overview: Overview, handler: str, now: datetime) -> Iterator[Span]:
@@ -116,6 +118,15 @@ def _waits(overview: Overview, handler: str, now: datetime) -> Iterator[Span]:
         ended = from_ms(row["ended_at"]) if "ended_at" in row else now
         label, began = f"wait {row['name']}: {row['status']}", from_ms(row["since"])
         yield Span(handler, "wait", label, "wait", began, max(began, ended))
+
+
+def _held(overview: Overview, handler: str, now: datetime) -> Iterator[Span]:
+    for run in overview.runs:
+        if run.handler != handler or run.status is not Status.HELD:
+            continue
+        hold = ApprovalRequest(run)
+        began = hold.since or now
+        yield Span(handler, "held", f"waits for approval: {hold.subject}", "held", began, now)
 
 
 def _placed(span: Span, start: datetime, end: datetime) -> Placed:

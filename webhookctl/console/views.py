@@ -25,6 +25,7 @@ MENU: Final = (
     ("Handlers", "/handlers"),
     ("Destinations", "/destinations"),
     ("Sources", "/sources"),
+    ("Send", "/send"),
     ("Audit", "/audit"),
 )
 # The messages of actions that are kept until their page is shown.
@@ -45,7 +46,7 @@ class Views:
     def __init__(self, inbox: ConsoleInbox, session: Session) -> None:
         self._inbox = inbox
         self._session = session
-        self._messages: dict[int, str] = {}
+        self._messages: dict[str, str] = {}
         self._numbers = count(1)
         self._environment = Environment(
             loader=PackageLoader("webhookctl.console"),
@@ -86,13 +87,13 @@ class Views:
     def after(self, path: str, message: str) -> str:
         """Returns the address of a page that shows a message once, after an action."""
         number = next(self._numbers)
-        self._messages[number] = message
-        self._messages.pop(number - MESSAGES, None)
+        self._messages[str(number)] = message
+        self._messages.pop(str(number - MESSAGES), None)
         return f"{path}{'&' if '?' in path else '?'}{urlencode({'done': number})}"
 
     def message(self, number: str) -> str:
         """Returns the message of an action, "" where it was shown already."""
-        return self._messages.pop(int(number), "") if number.isdecimal() else ""
+        return self._messages.pop(number, "")
 
     def fragment(self, template: str, **values: Any) -> HTMLResponse:
         """Returns a part of a page, to replace the one with the same id."""
@@ -108,7 +109,7 @@ class Views:
             "form_token": self._session.form_token,
             "refusal": inbox.refusal,
             "now": inbox.clock.now(),
-            "dollars": inbox.table.dollars,
+            "dollars": inbox.dollars,
         }
 
     def _when(self, value: datetime | None) -> Markup:

@@ -3,7 +3,7 @@
 import json
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -39,6 +39,12 @@ class Draft:
     headers: Mapping[str, str]
     query: str = ""
     id_in_body: bool = False
+
+
+def samples_of(root: Path, source: str, provider: str) -> Iterator[Path]:
+    """Yields the samples of a source in a repository, then those of its provider."""
+    for folder in dict.fromkeys((source, provider)):
+        yield from (root / "events" / "ingest" / folder).glob("*.json")
 
 
 class Forge:

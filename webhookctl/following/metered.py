@@ -1,6 +1,6 @@
 """A table that only reads, and estimates the price of its reads."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import ceil
 from threading import Lock
 from typing import Any, Final, NoReturn
@@ -31,26 +31,31 @@ class MeteredTable(Table):
     def get(self, key: Key, *, consistent: bool = True) -> Item | None:
         """See the port."""
         item = self._table.get(key, consistent=consistent)
-        self._count([item or {}], consistent=consistent)
+        self._count(_size(item or {}), consistent=consistent)
         return item
 
     def get_many(self, keys: Sequence[Key], *, only: Sequence[str] = ()) -> list[Item]:
         """See the port."""
         items = self._table.get_many(keys, only=only)
         for item in items:
-            self._count([item], consistent=False)
+            self._count(_size(item), consistent=False)
         return items
 
     def query(self, pk: str, *, consistent: bool = True, **options: Any) -> Iterator[Item]:
         """See the port."""
-        items = list(self._table.query(pk, consistent=consistent, **options))
-        self._count(items, consistent=consistent)
-        return iter(items)
+        size = 0
+        try:
+            # Row by row: a partition may have a million, of which few are needed.
+            for item in self._table.query(pk, consistent=consistent, **options):
+                size += _size(item)
+                yield item
+        finally:
+            self._count(size, consistent=consistent)
 
     def query_index(self, index: str, value: str, **options: Any) -> Page:
         """See the port."""
         page = self._table.query_index(index, value, **options)
-        self._count(page.items, consistent=False)
+        self._count(sum(map(_size, page.items)), consistent=False)
         return page
 
     def put(self, *_: Any, **__: Any) -> NoReturn:
@@ -59,8 +64,8 @@ class MeteredTable(Table):
 
     update = delete = put
 
-    def _count(self, items: Iterable[Item], *, consistent: bool) -> None:
-        units = max(ceil(sum(map(_size, items)) / UNIT), 1) * (1.0 if consistent else 0.5)
+    def _count(self, size: int, *, consistent: bool) -> None:
+        units = max(ceil(size / UNIT), 1) * (1.0 if consistent else 0.5)
         with self._lock:
             self.units += units
 

@@ -4,10 +4,10 @@ import sys
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Final
 
 from webhook_inbox.configuration.addresses import kind_of
+from webhookctl.deliveries.samples import samples_of
 from webhookctl.display.suggestions import NAME, Command, Program, folded
 from webhookctl.display.untrusted import printable_lines, quoted
 from webhookctl.local.dev_secrets import FILE
@@ -83,7 +83,7 @@ def _suggestions(runtime: Runtime, program: tuple[str, ...]) -> Iterator[str]:
     samples = [
         (sample.relative_to(runtime.project.root), name)
         for name, source in runtime.manifest.sources.items()
-        for sample in sorted(_samples(runtime, name, source.provider))[:1]
+        for sample in sorted(samples_of(runtime.project.root, name, source.provider))[:1]
     ]
     for file, name in samples[:SUGGESTIONS]:
         words = ("send", quoted(str(file)), "--source", name, "--times", "3")
@@ -93,11 +93,6 @@ def _suggestions(runtime: Runtime, program: tuple[str, ...]) -> Iterator[str]:
 
 def _command(*words: str) -> Iterator[str]:
     return (f"  {line}" for line in folded(Command(words), WIDTH))
-
-
-def _samples(runtime: Runtime, source: str, provider: str) -> Iterator[Path]:
-    for folder in dict.fromkeys((source, provider)):
-        yield from (runtime.project.root / "events" / "ingest" / folder).glob("*.json")
 
 
 def _warnings(runtime: Runtime) -> Iterator[str]:

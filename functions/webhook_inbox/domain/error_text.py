@@ -1,11 +1,12 @@
 """Texts of errors: for the ledger, and normalised, so that equal failures can be grouped.
 
-A failure's group is `Run.error_class`, `Run.error_line` and `normalised(Run.last_error)`.
+The runs of a handler whose failures have the same class, line and normalised text are a group.
 """
 
 import re
+from hashlib import sha256
 from traceback import walk_tb
-from typing import Final
+from typing import Final, NamedTuple
 
 from webhook_inbox.domain.errors import InboxError
 
@@ -15,10 +16,13 @@ LINE_LIMIT: Final = 200
 CLASS_LIMIT: Final = 100
 # Longer texts are cut before they are normalised: a stored error has at most 1 KB.
 READ_LIMIT: Final = 2_000
+# The characters of a normalised text that distinguish groups.
+MESSAGE_LIMIT: Final = 300
 
 # How a run ended, before the error that ended it; its failed attempts have the error alone.
 _ENDING: Final = re.compile(r"\A(?:permanent|exhausted): ")
 _SPACE: Final = re.compile(r"\s+")
+_CLASS: Final = re.compile(r"([A-Za-z_][\w.]*): ")
 _VARIABLE: Final = re.compile(
     r"""
       (?P<kept>(?:\b(?:answered|status|HTTP|code)[ :=]{1,2}|[(\[])[1-5][0-9]{2}\b)
@@ -34,6 +38,27 @@ _VARIABLE: Final = re.compile(
     """,
     re.ASCII | re.IGNORECASE | re.VERBOSE,
 )
+
+
+class ErrorGroup(NamedTuple):
+    """The properties that the failures of a group share."""
+
+    error_class: str
+    error_line: str
+    message: str
+
+    @property
+    def id(self) -> str:
+        """The group as 12 hexadecimal digits, by which a replay selects it."""
+        return sha256("\n".join(self).encode(errors="replace")).hexdigest()[:12]
+
+
+def error_group(recorded_class: str, line: str, text: str) -> ErrorGroup:
+    """Returns the group of a run's `error_class`, `error_line` and `last_error`."""
+    message = normalised(text)[:MESSAGE_LIMIT]
+    # A run of a deployment that did not record the class has it in its error.
+    found = None if recorded_class else _CLASS.match(message)
+    return ErrorGroup(found[1] if found else recorded_class, line, message)
 
 
 def describe(error: BaseException) -> str:

@@ -118,7 +118,8 @@ class ApprovalRequest:
 
 def holds(ledger: Ledger) -> Iterator[ApprovalRequest]:
     """Yields the approval request of every held run, in no order, page by page."""
-    return (ApprovalRequest(run) for run in ledger.due_runs() if run.status is Status.HELD)
+    runs = ledger.due_runs(newest_first=True)
+    return (ApprovalRequest(run) for run in runs if run.status is Status.HELD)
 
 
 @dataclass(frozen=True, slots=True)

@@ -334,6 +334,21 @@ def find(
     table: Table, source: str, wanted: RejectedFilter, *, now: datetime, newest_first: bool = False
 ) -> Iterator[RejectedDelivery]:
     """Yields a source's rejected deliveries that the filter selects, in order, page by page."""
-    stored = table.query(partition(source), newest_first=newest_first)
+    stored = _rows(table, source, wanted, newest_first=newest_first)
     rows = (row for row in stored if live(row, now) is not None)
-    return filter(wanted.fits, (RejectedDelivery(source, row) for row in rows))
+    for found in (RejectedDelivery(source, row) for row in rows):
+        if newest_first and wanted.since is not None and found.received_at < wanted.since:
+            return
+        if wanted.fits(found):
+            yield found
+
+
+def _rows(
+    table: Table, source: str, wanted: RejectedFilter, *, newest_first: bool
+) -> Iterator[Item]:
+    if not wanted.ids:
+        yield from table.query(partition(source), newest_first=newest_first)
+    for each in sorted(wanted.ids):
+        row = table.get(Key(partition(source), each.replace("-", "#", 1)))
+        if row is not None:
+            yield row

@@ -240,10 +240,18 @@ class Ledger:
             for bucket in due_buckets(handler, kinds)
         ]
 
-    def due_runs(self, *, selects: Selects = _all, bucket: str | None = None) -> Iterator[Run]:
-        """Yields the open runs of the due index, in no order, page by page; no dead ones."""
+    def due_runs(
+        self, *, selects: Selects = _all, bucket: str | None = None, newest_first: bool = False
+    ) -> Iterator[Run]:
+        """Yields the open runs of the due index, in no order, page by page; no dead ones.
+
+        With `newest_first`, those of a partition that are due last come first, as held runs are.
+        """
         for each in self.due_buckets() if bucket is None else [bucket]:
-            yield from (run for _, run in self.open_runs(each, selects=selects) if run is not None)
+            entries = self._entries(each, low=0, high=DEAD_FROM - 1, newest_first=newest_first)
+            for _, run in self._read(filter(selects, entries)):
+                if run is not None and run.status is not Status.DEAD_LETTER:
+                    yield run
 
     def open_runs(
         self, bucket: str, *, after: DueEntry | None = None, selects: Selects = _all

@@ -22,7 +22,7 @@ from webhook_inbox.replay.cursor import (
 # The fields that select runs.
 FILTERS: Final = (
     *("status", "source", "type", "handler", "event_ids", "error_contains", "error_class"),
-    *("tenant", "where", "received_after", "received_before"),
+    *("error_group", "tenant", "where", "received_after", "received_before"),
 )
 # The due index does not list every run in such a status.
 BY_RECEIPT: Final = frozenset(
@@ -55,7 +55,7 @@ class ReplayRequest(BaseModel):
 
     A run's status is one of `EventStatus`: `accepted` is a run that has not begun. Without `status`
     the request selects dead runs, or every unfinished run of `event_ids`. `where` is a JMESPath
-    condition on the JSON body.
+    condition on the JSON body. `error_group` is the id of an `ErrorGroup`.
 
     A dry run with `fix` writes the list of its runs; `selection` is the list's id. `force` also
     replays finished runs (G3).
@@ -79,6 +79,7 @@ class ReplayRequest(BaseModel):
     event_ids: Annotated[tuple[EventId, ...], Field(min_length=1, max_length=1000)] | None = None
     error_contains: Text | None = None
     error_class: Text | None = None
+    error_group: Annotated[str, Field(pattern="^[0-9a-f]{12}$")] | None = None
     tenant: Text | None = None
     where: Text | None = None
     received_after: datetime | None = None

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Final
 
+from webhook_inbox.domain.error_text import error_group
 from webhook_inbox.domain.errors import Permanent, Skipped
 from webhook_inbox.domain.manifest import Manifest, matches
 from webhook_inbox.domain.model import EventStatus, Overview, Run, Status
@@ -350,9 +351,14 @@ def _fits(run: Run, request: ReplayRequest, *, interrupted: bool = False) -> boo
         request.type is None or matches((request.type,), run.type),
         request.error_contains is None or request.error_contains in run.last_error,
         request.error_class in {None, run.error_class},
+        request.error_group is None or request.error_group == _group(run),
         request.received_after is None
         or (received_at is not None and received_at >= request.received_after),
         request.received_before is None
         or (received_at is not None and received_at < request.received_before),
     )
     return all(clauses)
+
+
+def _group(run: Run) -> str:
+    return error_group(run.error_class, run.error_line, run.last_error).id

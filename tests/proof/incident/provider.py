@@ -80,7 +80,13 @@ class Provider:
 
     def rejected(self) -> int:
         """Returns how many orders were not accepted."""
-        return sum(status == HTTPStatus.UNAUTHORIZED for status in list(self.sent.values()))
+        return len(self.refused)
+
+    @property
+    def refused(self) -> list[str]:
+        """The titles of the orders that were not accepted."""
+        sent = list(self.sent.items())
+        return [title for title, status in sent if status == HTTPStatus.UNAUTHORIZED]
 
     def _load(self) -> None:
         while not self._ended.wait(self.interval):

@@ -4,7 +4,7 @@ from time import perf_counter
 
 import pytest
 
-from webhook_inbox.domain.error_text import describe, error_class, normalised
+from webhook_inbox.domain.error_text import describe, error_class, error_group, normalised
 from webhook_inbox.domain.errors import Permanent, Transient
 
 
@@ -73,3 +73,24 @@ def test_a_hostile_text_is_normalised_in_bounded_time(unit: str) -> None:
     began = perf_counter()
     normalised(unit * 100_000)
     assert perf_counter() - began < 0.5
+
+
+def test_a_group_without_a_recorded_class_has_that_of_its_text() -> None:
+    recorded = error_group("KeyError", "handlers/orders.py:1", "exhausted: KeyError: 'a'")
+    assert recorded == error_group("", "handlers/orders.py:1", "KeyError: 'b'")
+    assert recorded.id == error_group(*recorded).id
+    assert error_group("", "", "no colon").error_class == ""
+
+
+def test_the_parts_of_a_group_decide_its_id() -> None:
+    ids = {
+        error_group(*parts).id
+        for parts in (
+            ("KeyError", "handlers/orders.py:1", "KeyError: 'a'"),
+            ("KeyError", "handlers/orders.py:2", "KeyError: 'a'"),
+            ("LookupError", "handlers/orders.py:1", "KeyError: 'a'"),
+            ("KeyError", "handlers/orders.py:1", "KeyError: 1"),
+        )
+    }
+    assert len(ids) == 4
+    assert all(len(each) == 12 for each in ids)

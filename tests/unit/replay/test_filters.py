@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.unit.support.world import World, handler, with_handlers
+from webhook_inbox.domain.error_text import error_group
 from webhook_inbox.domain.errors import Permanent, Transient, Unavailable
 from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.ports import Change
@@ -122,6 +123,23 @@ def test_runs_are_selected_by_the_class_of_their_error(world: World) -> None:
         world.work()
     assert found(world, status=["failed"], error_class="KeyError") == ["one"]
     assert found(world, status=["failed"], error_class="keyerror") == []
+
+
+def test_an_error_group_is_its_class_its_line_and_its_normalised_text(world: World) -> None:
+    for event_id, error in (
+        ("one", KeyError("a")),
+        ("two", KeyError("b")),
+        ("three", LookupError("c")),
+        ("four", KeyError(4)),
+    ):
+        world.fails("acme.fulfil", error)
+        world.deliver(event_id)
+        world.work()
+    run = world.run("one")
+    group = error_group("KeyError", run.error_line, "KeyError: 'z'")
+    assert found(world, status=["failed"], error_group=group.id) == ["one", "two"]
+    elsewhere = group._replace(error_line="handlers/other.py:1")
+    assert found(world, status=["failed"], error_group=elsewhere.id) == []
 
 
 # -- tenants

@@ -37,6 +37,7 @@ def test_every_field_is_read() -> None:
             "event_ids": ["a", "b"],
             "error_contains": "422",
             "error_class": "KeyError",
+            "error_group": "0123456789ab",
             "tenant": "t1",
             "where": "data.object.amount > `1000`",
             "status": ["dead_letter", "failed"],

@@ -19,7 +19,6 @@ from tests.contract.resources import create_bucket, create_table
 from tests.unit.support.world import ACME, FULFIL, GITHUB, SECRET, World, handler
 from webhook_inbox.adapters.aws.dynamodb import DynamoTable
 from webhook_inbox.adapters.aws.s3 import S3Blobs
-from webhook_inbox.adapters.memory import MemoryTable
 from webhook_inbox.domain.errors import InboxError
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
 from webhook_inbox.domain.model import Delivery, Run
@@ -214,7 +213,7 @@ class Cli:
         self.selected.append(selection)
         if not self.deployed:
             raise NoStack(STACK, self._client)
-        kind = MemoryTarget if isinstance(self.inbox.table, MemoryTable) else StagedTarget
+        kind = StagedTarget if isinstance(self.inbox.table, DynamoTable) else MemoryTarget
         return kind(
             name=STACK,
             local=self.local,

@@ -102,12 +102,22 @@ def test_every_filter_reaches_the_function(cli: Cli, dead: Inbox) -> None:
         *("--error-contains", "order", "--since", "3h"),
         *("--until", "2026-01-01T01:30:00", "--limit", "2", "--rate", "50"),
         *("--reason", "why", "--by", "ada", "--status", "dead_letter", "--status", "failed"),
-        *("--error-class", "KeyError", "--tenant", "t1", "--where", "total > `5`"),
+        *(
+            "--error-class",
+            "KeyError",
+            "--error-group",
+            "0123456789ab",
+            "--tenant",
+            "t1",
+            "--where",
+            "total > `5`",
+        ),
     )
     assert cli.replay.payloads == [
         {
             "status": ["dead_letter", "failed"],
             "error_class": "KeyError",
+            "error_group": "0123456789ab",
             "tenant": "t1",
             "where": "total > `5`",
             "fix": True,

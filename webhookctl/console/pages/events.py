@@ -9,8 +9,9 @@ from starlette.routing import Route
 
 from webhook_inbox.domain.model import EventStatus
 from webhookctl.console.event_list import page_of
-from webhookctl.console.filters import HOW_THEY_COMBINE, EventFilter
+from webhookctl.console.filters import HOW_THEY_COMBINE, VIEWS, EventFilter
 from webhookctl.console.inbox import ConsoleInbox
+from webhookctl.console.replay_scope import scope_of
 from webhookctl.console.requests import Pages
 from webhookctl.console.views import Views
 
@@ -36,6 +37,8 @@ def routes(inbox: ConsoleInbox, views: Views, pages: Pages) -> list[Route]:
             sources=sorted(inbox.manifest.sources),
             handlers=sorted(inbox.manifest.handlers),
             how=HOW_THEY_COMBINE,
+            views=[(name, f"{PATH}?{view.query}", view == chosen) for name, view in VIEWS],
+            scope=scope_of(chosen),
             live=f"{PATH}?{urlencode([*chosen.set, ('part', 'list')])}",
             **values,
         )

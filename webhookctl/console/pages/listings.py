@@ -1,6 +1,6 @@
 """The pages that are one or two tables: each shows what a command lists."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,13 +8,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from webhookctl.commands import audit, destinations, handlers, hold, inbox, rejected, rotation
+from webhookctl.commands import destinations, handlers
 from webhookctl.commands import tenants as tenant_commands
 from webhookctl.console import actions
 from webhookctl.console.inbox import ConsoleInbox
 from webhookctl.console.requests import Pages
 from webhookctl.console.tables import Cell, Row, RowAction, event, text, time
 from webhookctl.console.views import Views
+from webhookctl.display.output import counted
 
 Object = dict[str, Any]
 
@@ -44,29 +45,6 @@ class Listing:
     buttons: Sequence[RowAction] = field(default_factory=tuple)
 
 
-def _approvals(shown: ConsoleInbox) -> Listing:
-    told = shown.read(hold.list_holds, limit=200)
-    columns = ("Since", "Event", "Handler", "Subject", "Reason", "Shows")
-    return Listing([Section(columns, [_hold(each) for each in told.objects], "No run waits.")])
-
-
-def _hold(each: Object) -> Row:
-    names = {name: each[name] for name in ("event_id", "source", "handler", "hold")}
-    doubt = each["subject"].startswith("effect:")
-    offered = (actions.APPROVE, *((actions.HAPPENED,) if doubt else ()), actions.DENY)
-    return Row(
-        (
-            time(each["held_at"]),
-            event(each["source"], each["event_id"]),
-            text(each["handler"]),
-            text(each["subject"]),
-            text(each["reason"]),
-            text(each["shows"]),
-        ),
-        [RowAction(one.title, one.address(**names)) for one in offered],
-    )
-
-
 def _handlers(shown: ConsoleInbox) -> Listing:
     told = shown.read(handlers.list_handlers)
     paused = shown.read(tenant_commands.list_tenants)
@@ -89,11 +67,16 @@ def _handlers(shown: ConsoleInbox) -> Listing:
 
 
 def _handler(each: Object) -> Row:
-    action = actions.RESUME_HANDLER if each["paused"] else actions.PAUSE_HANDLER
     cells = (each["handler"], each["source"], ", ".join(each["types"] or ()), each["order"])
+    paused = "it is paused already" if each["paused"] else ""
+    running = "" if each["paused"] else "it is not paused"
+    pause, resume = actions.PAUSE_HANDLER, actions.RESUME_HANDLER
     return Row(
         (*map(text, cells), Cell(each["waiting"]), text(_pause(each))),
-        [RowAction(action.title, action.address(name=each["handler"]))],
+        [
+            RowAction(pause.title, pause.address(name=each["handler"]), paused),
+            RowAction(resume.title, resume.address(name=each["handler"]), running),
+        ],
     )
 
 
@@ -113,90 +96,56 @@ def _pause(each: Object) -> str:
 
 def _destinations(shown: ConsoleInbox) -> Listing:
     told = shown.read(destinations.list_destinations)
-    columns = ("Destination", "Address", "Circuit", "Failures", "Rate", "Waiting", "Next probe")
+    columns = ("Destination", "Address", "Circuit", "Rate", "Waiting", "Oldest", "Next probe")
     rows = [_destination(each) for each in told.objects]
     return Listing([Section(columns, rows, "The deployed inbox has no destinations.")])
 
 
 def _destination(each: Object) -> Row:
-    hand = each["opened_by_hand"]
-    circuit = each["circuit"] or "none"
-    if hand:
-        circuit += f" by hand since {hand['at']} by {hand['by']}: {hand['reason']}"
-    action = actions.OPEN if circuit in {"closed", "none"} else actions.CLOSE
+    name, hand, circuit = each["destination"], each["opened_by_hand"], each["circuit"]
+    opened = "it is open by hand already" if hand else ""
+    closed = "" if hand or circuit not in {"closed", None} else "the circuit is not open"
     least = "" if each["waiting_is_complete"] else "at least "
     return Row(
         (
-            text(each["destination"]),
+            text(name),
             text(each["base_url"]),
-            text(circuit),
-            Cell(each["failures"]),
-            text(each["rate"]),
+            text(", ".join(_circuit(each))),
+            text(_rate(each)),
             text(f"{least}{each['waiting']}"),
+            _oldest(each["oldest"]),
             time(each["next_probe"]),
         ),
-        [RowAction(action.title, action.address(name=each["destination"]))],
-    )
-
-
-def _rejected(shown: ConsoleInbox) -> Listing:
-    told = shown.read(rejected.list_rejected, limit=100)
-    columns = ("Received", "Source", "Id", "Reason", "Bytes", "State")
-    return Listing([Section(columns, [_one(e) for e in told.objects], "None.")], told.notes)
-
-
-def _one(each: Object) -> Row:
-    names = ("source", "id", "reason")
-    shown = (time(each["received_at"]), *(text(each[name]) for name in names))
-    release = actions.RELEASE.address(source=each["source"], id=each["id"])
-    cells = (*shown, text(each.get("bytes")), text(each.get("state")))
-    return Row(cells, [RowAction(actions.RELEASE.title, release)])
-
-
-def _ignored(each: Object) -> Row:
-    kind = text(each["type"] or "(others)")
-    return Row((text(each["source"]), kind, Cell(each["count"]), time(each["last_at"])))
-
-
-def _sources(shown: ConsoleInbox) -> Listing:
-    secrets = shown.read(rotation.status)
-    ignored = shown.read(inbox.list_ignored)
-    urls = [Row((text(n), text(u))) for n, u in sorted(shown.target.urls.items())]
-    types = [_ignored(each) for each in ignored.objects]
-    names = sorted({name for each in secrets.objects for name in each})
-    rows = [Row([text(each.get(name)) for name in names]) for each in secrets.objects]
-    return Listing(
         [
-            Section(("Source", "URL to register"), urls, "No sources.", "Addresses"),
-            Section([n.replace("_", " ") for n in names], rows, "No secrets.", "Secrets"),
-            Section(("Source", "Type", "Count", "Last"), types, "None today.", "Ignored types"),
-        ]
+            RowAction(actions.OPEN.title, actions.OPEN.address(name=name), opened),
+            RowAction(actions.CLOSE.title, actions.CLOSE.address(name=name), closed),
+        ],
     )
 
 
-def _audit(shown: ConsoleInbox) -> Listing:
-    told = shown.read(audit.audit, since="7d", limit=200)
-    columns = ("Time", "Action", "By", "Reason", "Request", "Result")
-    return Listing([Section(columns, [_entry(e) for e in told.objects], "None in 7 days.")])
+def _circuit(each: Object) -> Iterator[str]:
+    hand = each["opened_by_hand"]
+    yield each["circuit"] or "none"
+    if hand:
+        yield f"by hand since {hand['at']} by {hand['by']}: {hand['reason']}"
+    if each["failures"]:
+        yield counted(each["failures"], "failure")
+    if each["paused_until"]:
+        yield f"paused by its answer until {each['paused_until']}"
 
 
-def _entry(each: Object) -> Row:
-    counts = each["counts"]
-    result = "not finished" if counts is None else ", ".join(f"{n} {k}" for k, n in counts.items())
-    by = f"{each['by']}{' for ' + each['on_behalf_of'] if each['on_behalf_of'] else ''}"
-    unverified = " (unverified)" if each["proof"] == "claimed" else ""
-    asked = ", ".join(f"{k} {v}" for k, v in each["request"].items() if v)
-    cells = (each["action"], by + unverified, each["reason"], asked, result.replace("_", " "))
-    return Row((time(each["at"]), *map(text, cells)))
+def _rate(each: Object) -> str:
+    queue = f", queue until {each['queue_until']}" if each["queue_until"] else ""
+    return f"{each['rate'] or '-'}{queue}"
+
+
+def _oldest(run: Object | None) -> Cell:
+    return text(None) if run is None else event(run["source"], run["event_id"])
 
 
 LISTINGS: dict[str, tuple[str, Callable[[ConsoleInbox], Listing]]] = {
-    "/approvals": ("Approvals", _approvals),
     "/handlers": ("Handlers", _handlers),
     "/destinations": ("Destinations", _destinations),
-    "/rejected": ("Rejected deliveries", _rejected),
-    "/sources": ("Sources", _sources),
-    "/audit": ("Audit", _audit),
 }
 
 

@@ -1,69 +1,104 @@
-"""The first page: whatever needs a person, the health, and the newest events."""
+"""The first page: whatever needs a person, the health, plots, and the newest events."""
 
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from webhookctl.commands.doctor import doctor
-from webhookctl.commands.failures import errors
-from webhookctl.commands.hold import list_holds
-from webhookctl.commands.rejected import list_rejected
+from webhookctl.console.attention import findings, health, needs
 from webhookctl.console.event_list import page_of
-from webhookctl.console.filters import EventFilter
+from webhookctl.console.figures import WINDOWS, Figures, Window, figures
+from webhookctl.console.filters import BadFilter, EventFilter
 from webhookctl.console.inbox import ConsoleInbox
+from webhookctl.console.plots import plots
+from webhookctl.console.refreshed import Refreshed
 from webhookctl.console.requests import Pages
 from webhookctl.console.views import Views
-from webhookctl.recent import Recent
 
 PATH = "/"
-# Counts and health cost calls to AWS: they are at most a minute old.
-SECONDS = 60
-LISTED = 100
+# Counts, health and metrics cost calls to AWS: they are at most a minute old. On this machine they
+# cost time only.
+SECONDS: Final = 60
+LOCAL_SECONDS: Final = 5
+CHOSEN: Final = "24h"
 
 
 def routes(inbox: ConsoleInbox, views: Views, pages: Pages) -> list[Route]:
     """Returns the route of the first page."""
-
-    def needs() -> list[tuple[str, str]]:
-        dead = sum(each["dead"] for each in inbox.read(errors, limit=1000).objects)
-        held = len(inbox.read(list_holds, limit=LISTED).objects)
-        rejected = len(inbox.read(list_rejected, since="24h", limit=LISTED).objects)
-        told = (
-            (dead, "dead run", "/dead-letters"),
-            (held, "run that waits for a decision", "/approvals"),
-            (rejected, "rejected delivery in 24 hours", "/rejected"),
-        )
-        return [(_counted(number, what), path) for number, what, path in told if number]
-
-    attention = Recent(needs, seconds=SECONDS)
-    health = Recent(lambda: inbox.read(doctor).objects, seconds=SECONDS)
+    summary = _Summary(inbox)
 
     def shown(request: Request) -> Response:
-        chosen = EventFilter()
-        found = [each for each in health() if each["level"] not in {"ok", "skipped"}]
-        values: dict[str, Any] = {
-            "page": page_of(inbox, chosen),
-            "older": "/events",
-            "chosen": chosen,
-        }
-        if request.query_params.get("part") == "list":
-            return views.fragment("events/list.html", **values)
+        window = _window(request.query_params.get("window", CHOSEN))
+        part = request.query_params.get("part")
+        if part == "summary":
+            return views.fragment("overview/summary.html", **summary.values(window))
+        listed: dict[str, Any] = {"page": page_of(inbox, EventFilter()), "older": "/events"}
+        if part == "list":
+            return views.fragment("events/list.html", **listed)
         return views.page(
-            "overview.html",
+            "overview/page.html",
             title="Overview",
             path=PATH,
-            needs=attention(),
-            findings=found,
             live="/?part=list",
-            **values,
+            done=views.message(request.query_params.get("done", "")),
+            **summary.values(window),
+            **listed,
         )
 
     return [Route(PATH, pages.view(shown))]
 
 
-def _counted(number: int, what: str) -> str:
-    least = "at least " if number >= LISTED else ""
-    noun = what if number == 1 else what.replace("delivery", "deliveries").replace("run", "runs", 1)
-    return f"{least}{number} {noun.replace('runs that waits', 'runs that wait')}"
+class _Summary:
+    """Needs, health and plots; each is read in the background, at most once in its period."""
+
+    def __init__(self, inbox: ConsoleInbox) -> None:
+        self._inbox = inbox
+        self._needs = self._refreshed(partial(needs, inbox))
+        self._findings = self._refreshed(partial(findings, inbox))
+        self._figures: dict[str, Refreshed[Figures]] = {
+            name: self._refreshed(partial(figures, inbox, window))
+            for name, window in WINDOWS.items()
+        }
+        inbox.on_change(self._forget)
+
+    def _refreshed(self, read: Callable[[], Any]) -> Refreshed[Any]:
+        return Refreshed(read, seconds=SECONDS if self._remote else LOCAL_SECONDS)
+
+    def _forget(self) -> None:
+        # Doctor's findings stay: a page that follows an action does not wait for its checks.
+        for each in (self._needs, *self._figures.values()):
+            each.forget()
+
+    @property
+    def _remote(self) -> bool:
+        return not self._inbox.begun.selection.local
+
+    def values(self, window: Window) -> dict[str, Any]:
+        """Returns what the template shows."""
+        counted, found = self._needs(), self._findings()
+        drawn = self._figures[window.name]
+        made = drawn()
+        errors = "; ".join(filter(None, (self._needs.error, self._findings.error)))
+        return {
+            "needs": counted or [],
+            "findings": found,
+            "unfound": self._findings.error or "The checks of doctor are running …",
+            "health": health(counted or [], found, errors),
+            "plots": plots(made) if made else [],
+            "basis": made.basis if made else "",
+            "unread": drawn.error,
+            "window": window,
+            "windows": WINDOWS,
+            "summary_live": f"/?{urlencode({'part': 'summary', 'window': window.name})}",
+            "seconds": SECONDS if self._remote else LOCAL_SECONDS,
+        }
+
+
+def _window(name: str) -> Window:
+    if name not in WINDOWS:
+        raise BadFilter(f"window {name!r}: choose one of {', '.join(WINDOWS)}")
+    return WINDOWS[name]

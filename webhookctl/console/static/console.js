@@ -25,7 +25,9 @@ zone.addEventListener("click", () => {
 
 // -- live
 
-let since = new Date();
+// When each live part was read last, and the parts whose last reading failed.
+const since = new Map();
+const stale = new Set();
 
 function tell(state, text) {
   connection.dataset.state = state;
@@ -36,13 +38,19 @@ function parse(text) {
   return new DOMParser().parseFromString(text, "text/html").body.firstElementChild;
 }
 
+// Replaces a part as a whole, except while it is used; what was opened stays open.
+function replaceWhole(part, fresh) {
+  if (part.contains(document.activeElement)) return;
+  const open = [...part.querySelectorAll("details")].map((each) => each.open);
+  part.innerHTML = fresh.innerHTML;
+  part.querySelectorAll("details").forEach((each, place) => { each.open = open[place] ?? each.open; });
+  if (!fresh.dataset.live) delete part.dataset.live;
+  spellTimes(part);
+}
+
 // Replaces the rows that are there; new ones wait for their button, so that nothing moves.
 function update(list, fresh) {
-  if (list.dataset.whole) {
-    list.innerHTML = fresh.innerHTML;
-    if (!fresh.dataset.live) delete list.dataset.live;
-    return;
-  }
+  if (list.dataset.whole) return replaceWhole(list, fresh);
   const known = new Map([...list.querySelectorAll("tr[data-key]")].map((row) => [row.dataset.key, row]));
   let added = 0;
   for (const row of fresh.querySelectorAll("tr[data-key]")) {
@@ -63,19 +71,24 @@ async function poll(list) {
     const answer = await fetch(list.dataset.live, { credentials: "same-origin" });
     if (!answer.ok) throw new Error(`HTTP ${answer.status}`);
     update(list, parse(await answer.text()));
-    since = new Date();
-    tell("live", "live");
+    since.set(list, new Date());
   } catch {
-    tell("stale", `stale since ${since.toLocaleTimeString()}`);
+    stale.add(list);
+    const oldest = new Date(Math.min(...[...stale].map((each) => since.get(each))));
+    return tell("stale", `stale since ${oldest.toLocaleTimeString()}`);
   }
+  stale.delete(list);
+  if (!stale.size) tell("live", "live");
 }
 
-const list = document.querySelector("[data-live]");
-if (list && list.dataset.live) {
+for (const each of document.querySelectorAll("[data-live]")) {
+  if (!each.dataset.live) continue;
   tell("connecting", "connecting");
-  const next = () => poll(list).finally(() => list.dataset.live && setTimeout(next, PERIOD));
+  since.set(each, new Date());
+  const period = 1000 * each.dataset.seconds || PERIOD;
+  const next = () => poll(each).finally(() => each.dataset.live && setTimeout(next, period));
   next();
-  document.addEventListener("visibilitychange", () => poll(list));
+  document.addEventListener("visibilitychange", () => poll(each));
 }
 
 // -- copy, and content on request

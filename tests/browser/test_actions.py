@@ -1,0 +1,123 @@
+"""Every action is performed in Chromium, by keyboard alone and without JavaScript."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.driving import Console, Opens
+from tests.browser.keyboard import fill, follow
+from tests.browser.subjects import SUBJECTS
+from tests.webhookctl.commands.stage import documents
+from webhook_inbox.domain.model import Status
+from webhook_inbox.domain.secret_document import SOURCES
+from webhookctl.commands import audit, destinations, handlers, hold, tenants
+from webhookctl.console import actions
+from webhookctl.console.actions import FormAction
+from webhookctl.console.commands import told
+
+REASON = "agreed in the incident"
+TYPED = {
+    "reason": REASON,
+    "result": '{"refund": 7}',
+    "name": "acct_12",
+    "value": "a-secret-of-the-test",
+}
+
+
+def listed(console: Console, command: Callable[..., None], **wanted: Any) -> dict[str, Any] | None:
+    """Returns the object that a command lists with these values, None if it lists none."""
+    found = told(console.inbox.call(), command).objects
+    return next((each for each in found if wanted.items() <= each.items()), None)
+
+
+def is_decided(console: Console, event_id: str) -> bool:
+    return listed(console, hold.list_holds, event_id=event_id) is None
+
+
+def run_status(console: Console, event_id: str, handler: str = "acme.fulfil") -> Status:
+    return console.inbox.world.run(event_id, handler).status
+
+
+def is_paused(console: Console, name: str) -> bool:
+    found = listed(console, handlers.list_handlers, handler=name)
+    return found is not None and bool(found["paused"])
+
+
+def circuit(console: Console, name: str) -> Any:
+    found = listed(console, destinations.list_destinations, destination=name)
+    return found and found["circuit"]
+
+
+# Whether the inbox is as the action leaves it.
+DONE: dict[str, Callable[[Console], bool]] = {
+    actions.APPROVE.path: lambda console: (
+        is_decided(console, "evt_asking")
+        and run_status(console, "evt_asking") is not Status.SKIPPED
+    ),
+    actions.HAPPENED.path: lambda console: is_decided(console, "evt_doubtful"),
+    actions.DENY.path: lambda console: run_status(console, "evt_asking") is Status.SKIPPED,
+    actions.PAUSE_HANDLER.path: lambda console: is_paused(console, "acme.fulfil"),
+    actions.RESUME_HANDLER.path: lambda console: not is_paused(console, "github.announce"),
+    actions.PAUSE_TENANT.path: lambda console: (
+        listed(console, tenants.list_tenants, tenant="acct_12") is not None
+    ),
+    actions.RESUME_TENANT.path: lambda console: (
+        listed(console, tenants.list_tenants, tenant="acct_9") is None
+    ),
+    actions.OPEN.path: lambda console: circuit(console, "crm") == "open",
+    actions.CLOSE.path: lambda console: circuit(console, "erp") == "closed",
+    actions.SKIP.path: lambda console: run_status(console, "evt_dead_0") is Status.SKIPPED,
+    actions.ERASE.path: lambda console: (
+        console.inbox.world.overview("evt_done").event.erased_at is not None
+    ),
+    actions.SET_SECRET.path: lambda _: TYPED["value"] in documents().read(SOURCES)["acme"],
+    actions.RELEASE.path: lambda console: "evt_rejected" in console.inbox.world.statuses(),
+}
+
+
+# The others begin on the page of an event.
+LISTED = [each for each in actions.ACTIONS if each.back != "/events"]
+
+
+def by_keyboard(page: Page, action: FormAction) -> None:
+    """Fills the form of an action in and sends it."""
+    for name in action.asks:
+        fill(page, page.locator(f"form.action [name={name}]"), TYPED[name])
+    follow(page, page.locator("form.action button"))
+
+
+def reasons(console: Console) -> set[str]:
+    """Returns the reasons in the audit."""
+    return {each["reason"] for each in told(console.inbox.call(), audit.audit).objects}
+
+
+@pytest.mark.parametrize("action", LISTED, ids=lambda each: each.path)
+def test_an_action_is_performed_by_keyboard(
+    console: Console, page: Page, action: FormAction
+) -> None:
+    assert not DONE[action.path](console)
+    subject = SUBJECTS[action.path](console.names)
+    address = action.address(**subject).rstrip("?")
+    page.goto(action.back)
+    link = page.locator(f'a[href="{address}"]')
+    follow(page, link)
+    expect(page.locator("h1")).to_have_text(action.title)
+    by_keyboard(page, action)
+    expect(page.locator(".done")).to_contain_text(f"{action.title}: done.")
+    assert DONE[action.path](console)
+    assert REASON in reasons(console)
+
+
+@pytest.mark.parametrize("action", LISTED, ids=lambda each: each.path)
+def test_an_action_is_performed_without_javascript(
+    console: Console, opens: Opens, action: FormAction
+) -> None:
+    page = opens(console, java_script_enabled=False)
+    page.goto(action.address(**SUBJECTS[action.path](console.names)))
+    for name in action.asks:
+        page.locator(f"form.action [name={name}]").fill(TYPED[name])
+    page.locator("form.action button").click()
+    expect(page.locator(".done")).to_contain_text(f"{action.title}: done.")
+    assert DONE[action.path](console)

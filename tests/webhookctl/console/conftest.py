@@ -1,0 +1,46 @@
+"""The console over the doubles; the fixtures of the inbox are those of the commands."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.webhookctl.commands.conftest import _alone, _one_command_tree, checkout, cli, inbox
+from tests.webhookctl.commands.stage import Cli
+from tests.webhookctl.console.browsing import Browser, browsing, console_of
+from webhookctl.console import attention, refreshed
+
+__all__ = ["_alone", "_one_command_tree", "checkout", "cli", "inbox"]
+
+
+class Doctor:
+    """Stands for the command `doctor`, whose own tests examine a stack."""
+
+    def __init__(self) -> None:
+        self.findings: list[dict[str, str]] = []
+        self.error: Exception | None = None
+
+    def perform(self, call: Any, _: dict[str, Any]) -> None:
+        """Prints the findings."""
+        if self.error is not None:
+            raise self.error
+        for each in self.findings:
+            call.output.json(each)
+
+
+@pytest.fixture
+def doctor(monkeypatch: pytest.MonkeyPatch) -> Doctor:
+    """What doctor finds, which is nothing."""
+    made = Doctor()
+    # A page shows what is read meanwhile; a test waits for all of it.
+    monkeypatch.setattr(refreshed, "WAIT", 20.0)
+    monkeypatch.setattr(attention, "doctor", made)
+    return made
+
+
+@pytest.fixture
+def browser(cli: Cli, doctor: Doctor) -> Iterator[Browser]:
+    """A client of the console of the inbox on this machine."""
+    cli.local = True
+    with browsing(console_of(cli)) as opened:
+        yield opened

@@ -1,0 +1,162 @@
+"""The first lines of the overview: what needs a person, and whether the inbox is healthy."""
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from webhook_inbox.domain.errors import InboxError
+from webhook_inbox.ledger.pauses import controls
+from webhook_inbox.ledger.queries import Ledger
+from webhook_inbox.ledger.schema import DEAD_FROM, WATCH
+from webhookctl.commands.destinations import list_destinations
+from webhookctl.commands.doctor import doctor
+from webhookctl.commands.hold import list_holds
+from webhookctl.commands.rejected import list_rejected
+from webhookctl.console.inbox import ConsoleInbox
+from webhookctl.errors import CommandError, explain
+
+LISTED: Final = 1000
+# Doctor's checks take seconds against a stack, in a thread of their own.
+DOCTOR_SECONDS: Final = 60.0
+WORKERS: Final = 8
+# The pages that resolve a finding of doctor, by its check.
+PAGES: Final[Mapping[str, str]] = {
+    "DLQs": "/dead-letters",
+    "circuit": "/destinations",
+    "held": "/approvals",
+    "paused": "/handlers",
+    "secrets": "/sources",
+}
+FINE: Final = frozenset({"ok", "skipped"})
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Something that a person resolves.
+
+    Attributes:
+        what: what is counted.
+        path: the page that resolves it.
+        count: how many there are; None if they could not be read.
+        least: whether there may be more.
+        error: why they could not be read.
+    """
+
+    what: str
+    path: str
+    count: int | None
+    least: bool = False
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The inbox's health in one line.
+
+    Attributes:
+        word: healthy, needs you, or cannot tell.
+        why: the reasons.
+    """
+
+    word: str
+    why: str
+
+
+def needs(inbox: ConsoleInbox) -> list[Need]:
+    """Counts what needs a person, within the bounds of a page."""
+    counts: Sequence[tuple[str, str, Callable[[ConsoleInbox], tuple[int, bool]]]] = (
+        ("Dead runs", "/dead-letters", _dead),
+        ("Waiting for approval", "/approvals", _held),
+        ("Rejected in 24 h", "/rejected", _rejected),
+        ("Open circuits", "/destinations", _circuits),
+        ("Paused", "/handlers", _paused),
+    )
+    with ThreadPoolExecutor(len(counts)) as pool:
+        return list(pool.map(lambda each: _counted(inbox, *each), counts))
+
+
+def _counted(
+    inbox: ConsoleInbox, what: str, path: str, count: Callable[[ConsoleInbox], tuple[int, bool]]
+) -> Need:
+    try:
+        number, least = count(inbox)
+    except (BotoCoreError, ClientError, CommandError, InboxError) as error:
+        return Need(what, path, None, error=explain(error))
+    return Need(what, path, number, least)
+
+
+def _dead(inbox: ConsoleInbox) -> tuple[int, bool]:
+    """Counts the entries of dead runs, at most a page of each partition."""
+    ledger = Ledger(table=inbox.bounded())
+    with ThreadPoolExecutor(WORKERS) as pool:
+        read = partial(ledger.due_page, low=DEAD_FROM)
+        pages = list(pool.map(read, ledger.due_buckets([WATCH])))
+    return sum(len(page.items) for page in pages), any(page.next for page in pages)
+
+
+def _held(inbox: ConsoleInbox) -> tuple[int, bool]:
+    told = inbox.read(list_holds, limit=LISTED)
+    return len(told.objects), told.partly
+
+
+def _rejected(inbox: ConsoleInbox) -> tuple[int, bool]:
+    told = inbox.read(list_rejected, since="24h", limit=LISTED)
+    waiting = [each for each in told.objects if each["released_at"] is None]
+    return len(waiting), told.partly or len(told.objects) == LISTED
+
+
+def _circuits(inbox: ConsoleInbox) -> tuple[int, bool]:
+    told = inbox.read(list_destinations)
+    return sum(each["circuit"] not in {None, "closed"} for each in told.objects), False
+
+
+def _paused(inbox: ConsoleInbox) -> tuple[int, bool]:
+    return sum(each.paused for each in controls(inbox.table).values()), False
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A finding of doctor with its remedy, and the page that resolves it, "" without one."""
+
+    level: str
+    check: str
+    figure: str
+    remedy: str
+    path: str
+
+
+def findings(inbox: ConsoleInbox) -> list[Finding]:
+    """Returns the findings of doctor that are not fine; takes seconds against a stack."""
+    told = inbox.read(doctor, seconds=DOCTOR_SECONDS)
+    return [_finding(each) for each in told.objects if each["level"] not in FINE]
+
+
+def _finding(each: Mapping[str, Any]) -> Finding:
+    path = PAGES.get(each["check"], "")
+    return Finding(each["level"], each["check"], each["figure"], each["remedy"], path)
+
+
+def health(counted: Sequence[Need], found: Sequence[Finding] | None, error: str) -> Health:
+    """Returns the health: a need precedes what could not be read, since it is certain."""
+    asked = [_told(need) for need in counted if need.count]
+    bad = [each for each in found or () if each.level != "unknown"]
+    if bad:
+        asked.append(f"findings of doctor: {len(bad)}")
+    if asked:
+        return Health("needs you", ", ".join(asked))
+    unread = [f"{need.what}: {need.error}" for need in counted if need.count is None]
+    unread += [f"{each.check}: {each.remedy}" for each in found or () if each.level == "unknown"]
+    unread += [error] if error else []
+    if unread:
+        return Health("cannot tell", "; ".join(unread))
+    if found is None:
+        return Health("cannot tell", "the checks of doctor have not ended yet")
+    return Health("healthy", "nothing waits for a person, and every check of doctor is ok")
+
+
+def _told(need: Need) -> str:
+    return f"{need.what.lower()}: {'at least ' if need.least else ''}{need.count}"
