@@ -16,6 +16,7 @@ from webhook_inbox.ledger.schema import EVENT_LIFE
 from webhookctl.commands import rejected
 from webhookctl.console.inbox import ConsoleInbox
 from webhookctl.diagnosis.diagnose import Diagnosis
+from webhookctl.display.output import counted
 from webhookctl.display.times import iso, span
 
 # The newest events that are searched for the last one of each source, and how far back.
@@ -88,7 +89,7 @@ def _newest(inbox: ConsoleInbox, names: frozenset[str]) -> tuple[dict[str, Recei
         if names <= found.keys():
             break
     if read == EVENTS or table.cut:
-        return found, f"the newest {read:,} events"
+        return found, f"the newest {counted(read, 'event')}, which is what one page reads"
     return found, f"the last {span(BACK)}"
 
 

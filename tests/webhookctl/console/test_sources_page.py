@@ -10,11 +10,15 @@ from tests.webhookctl.commands.stage import Cli, Inbox, documents
 from tests.webhookctl.console.browsing import Browser, browsing, console_of
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.secret_document import SOURCES
+from webhookctl.console import sources
 from webhookctl.display.times import iso
 
 
 @pytest.fixture(autouse=True)
-def _secrets(inbox: Inbox, checkout: Path) -> None:
+def _secrets(inbox: Inbox, checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert checkout
+    # A busy machine must not cut the search short.
+    monkeypatch.setattr(sources, "SECONDS", 60.0)
     for name in ("acme", "github"):
         documents().set(SOURCES, name, SECRET)
 
