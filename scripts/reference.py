@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from scripts import source_reference
 from webhook_inbox.configuration import (
+    approvers,
     caller_source,
     destination,
     document,
@@ -42,6 +43,7 @@ REST: Final[Tables] = (
     ("`auth = { … }`, one of bearer, basic, header, query", destination.Auth),
     ("`idempotency = { … }`, one of header, field", destination.Idempotency),
     ("`breaker = { … }`", destination.BreakerTable),
+    ("`[approvers.NAME]`", approvers.Approvers),
     ("`[alarms]`", document.Alarms),
     ("`domain = { … }`", document.Domain),
 )
@@ -127,6 +129,26 @@ has `cache-control: no-store`.
 | 404 | `{"status": "unknown"}` | a wrong token, another stage's, or an expired one |
 | 429 | | beyond the limit: API Gateway answers |
 | 503 | `{"status": "unavailable"}` or `broken` | ask again |
+
+## Answers of an approval link
+
+`GET /approvals/{token}` shows a request to one approver, and `POST` with the page's form decides it:
+`decision` (`approve` or `deny`), `confirm=yes` and `reason`, up to 500 characters. All answers are
+HTML; at most 10 requests a second for all approvers together. The route exists if `inbox.toml` has
+`[approvers.NAME]`. [Approvals](approvals.md#security-of-the-links) has the threats.
+
+| HTTP status | meaning |
+|---|---|
+| 200 | the page; or the decision is recorded, or was recorded before |
+| 400 | the form is incomplete; nothing was recorded |
+| 403 | the form of another site; nothing was recorded |
+| 404 | a wrong token, or another stage's |
+| 405 | neither GET, HEAD nor POST |
+| 409 | this person decided otherwise before |
+| 410 | expired, void, decided by others, or this person is no longer asked |
+| 413, 415 | more than 16 KB, or no form |
+| 429 | beyond the limit: API Gateway answers |
+| 503 | nothing is lost: open the link again |
 
 ## Answers to a completion
 

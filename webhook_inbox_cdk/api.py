@@ -1,7 +1,7 @@
-"""The HTTP API for deliveries, job completions and status URLs."""
+"""The HTTP API for deliveries, job completions, status URLs and approval links."""
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 from aws_cdk import Duration, RemovalPolicy, Stack
@@ -17,8 +17,8 @@ from webhook_inbox_cdk.waive import waive
 from webhook_inbox.configuration.inbox_toml import ThrottleSpec
 from webhook_inbox.domain.metrics import THROTTLED, THROTTLED_BY_ROUTE
 
-# No body, header or query string: some providers put tokens there. No path: a completion's path
-# ends in its token. Ingest's log has the source, under integrationRequestId.
+# No body, header or query string: some providers put tokens there. No path: a completion's and an
+# approval link's path ends in its token. Ingest's log has the source, under integrationRequestId.
 ACCESS_LOG: Final = {
     "requestId": "$context.requestId",
     "time": "$context.requestTime",
@@ -36,6 +36,10 @@ COMPLETIONS: Final = "POST /completions/{token}"
 STATUS: Final = "GET /status/{token}"
 # Callers that poll use no other route's limit.
 STATUS_THROTTLE: Final = ThrottleSpec(rate=50, burst=100)
+# ANY, since HTTP APIs have no HEAD of a GET route: a mail scanner would find the link broken.
+APPROVALS: Final = "ANY /approvals/{token}"
+# People and mail scanners open links; a flood must not take ingest's concurrency.
+APPROVALS_THROTTLE: Final = ThrottleSpec(rate=10, burst=50)
 # Ingest answers 404 for a source that is not configured. API Gateway answers 404 to any other
 # method or path.
 UNKNOWN: Final = "ANY /webhooks/{source}"
@@ -61,7 +65,7 @@ class Api(Construct):
     API Gateway gives each route that the stage's settings name a limit of its own: a flood of one
     source takes nothing from the others, from completions or from unknown sources. `tenants` names
     the sources that have a second route, with their tenants in its path; `statuses` adds the route
-    of status URLs.
+    of status URLs, and `approvals` that of approval links.
     """
 
     def __init__(
@@ -74,6 +78,7 @@ class Api(Construct):
         sources: Mapping[str, ThrottleSpec],
         tenants: Collection[str] = (),
         statuses: bool = False,
+        approvals: bool = False,
     ) -> None:
         super().__init__(scope, construct_id)
         self.api = apigatewayv2.HttpApi(
@@ -89,6 +94,7 @@ class Api(Construct):
         limits |= {tenant_route(source): sources[source] for source in tenants}
         limits |= {UNKNOWN: UNKNOWN_THROTTLE, COMPLETIONS: throttle}
         limits |= {STATUS: STATUS_THROTTLE} if statuses else {}
+        limits |= {APPROVALS: APPROVALS_THROTTLE} if approvals else {}
         routes = self._routes(limits, ingest)
         waive(
             self.api,
@@ -115,7 +121,7 @@ class Api(Construct):
             destination_arn=self._access_log.log_group_arn, format=json.dumps(ACCESS_LOG)
         )
         resource.route_settings = {key: _settings(limit) for key, limit in limits.items()}
-        self._count_throttled()
+        self._count_throttled(harmless=(UNKNOWN, STATUS, *([APPROVALS] if approvals else ())))
 
     def _routes(
         self, limits: Mapping[str, ThrottleSpec], ingest: lambda_.IFunction
@@ -136,13 +142,11 @@ class Api(Construct):
             )
         return routes
 
-    def _count_throttled(self) -> None:
+    def _count_throttled(self, *, harmless: Iterable[str]) -> None:
         """Counts answers of 429, which API Gateway's own metrics do not tell from other 4xx."""
         throttled = logs.FilterPattern.string_value("$.status", "=", "429")
-        # Neither loses a delivery, and both are open to anyone.
-        stored = [
-            logs.FilterPattern.string_value("$.route", "!=", route) for route in (UNKNOWN, STATUS)
-        ]
+        # They lose no delivery, and are open to anyone.
+        stored = [logs.FilterPattern.string_value("$.route", "!=", route) for route in harmless]
         for name, pattern, dimensions in (
             (THROTTLED.name, logs.FilterPattern.all(throttled, *stored), None),
             (THROTTLED_BY_ROUTE.name, throttled, {"route": "$.route"}),

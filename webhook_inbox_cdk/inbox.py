@@ -159,6 +159,7 @@ class WebhookInbox(Construct):
             sources=settings.throttles,
             tenants=[each.name for each in settings.sources.values() if each.tenant == TENANT_PATH],
             statuses=any(source.callers for source in settings.sources.values()),
+            approvals=bool(self.manifest.approvers),
         )
         watched = self._watched(resources, api, ingest, replay, reconciler)
         Alarms(self, "Alarms", watched=watched, recipients=settings.alarms)
@@ -168,6 +169,10 @@ class WebhookInbox(Construct):
             Dashboard(self, "Dashboard", watched=watched, log_groups=[*groups.values()])
         Stack.of(self).add_metadata(METADATA, json.dumps(self.manifest.to_data()))
         url = self._domain(settings, api) if props.stage != LOCAL else api.url
+        # On this machine, `webhookctl dev` sets the URL of its own port.
+        if self.manifest.approvers and props.stage != LOCAL:
+            for processor in self.processors.values():
+                processor.link_to(url)
         self._outputs(
             {
                 "Stage": props.stage,
@@ -234,6 +239,7 @@ class WebhookInbox(Construct):
                     spec.callers or providers.load(spec).bears_tokens
                     for spec in self.manifest.sources.values()
                 ),
+                makes_links=bool(self.manifest.approvers),
             ),
             manifest=self.manifest,
             workshop=Workshop(

@@ -11,13 +11,14 @@ from webhook_inbox.domain.secret_document import SOURCES
 
 
 class Ingest(InboxFunction):
-    """Writes events and sends messages; reads no index, no body and no handler's secret.
+    """Writes events and decisions, sends messages; reads no index, body or handler's secret.
 
     It may write its document only where a provider delivers its secret itself.
     """
 
     def __init__(self, scope: Construct, construct_id: str, resources: Resources) -> None:
         bundle = resources.workshop.make("ingest")
+        keys = resources.secrets.token_key | resources.secrets.approval_key
         environment = IngestEnvironment(
             table_name=resources.ledger.table.table_name,
             bucket_name=resources.bodies.bucket.bucket_name,
@@ -25,7 +26,7 @@ class Ingest(InboxFunction):
             queue_prefix=resources.queue_prefix,
             metrics_namespace=resources.metrics_namespace,
             secret_document=resources.secrets.document(SOURCES),
-            generated_keys=resources.secrets.token_key,
+            generated_keys=keys,
         )
         shape = Shape(
             name="ingest",
@@ -50,9 +51,7 @@ class Ingest(InboxFunction):
             pattern=HASHED,
         )
         document = resources.secrets.arn(SOURCES)
-        self.allow(
-            "secretsmanager:GetSecretValue", on=[document, *resources.secrets.token_key.values()]
-        )
+        self.allow("secretsmanager:GetSecretValue", on=[document, *keys.values()])
         sources = resources.manifest.sources.values()
         if any(providers.load(source).offer is not None for source in sources):
             self.allow("secretsmanager:PutSecretValue", on=[document])

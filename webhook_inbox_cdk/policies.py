@@ -5,6 +5,9 @@
                not approve, and may not delete or change audit rows
     approver   in addition to reader: approve and deny held runs, and nothing else
 
+A request that the people of a group decide is decided by an approver or under a link; an operator's
+denial of it would be the same call as an approval.
+
 A role has reader and one of the others. IAM sees the key and the names of the attributes of a
 DynamoDB call, and neither its values nor its condition.
 """
@@ -41,6 +44,10 @@ DECISION: Final = (
     *("committed_at", "committed_by", "result", "found_by", "word", "error"),
     *("failed_at", "busy_until", "unrecorded"),
 )
+# The attributes of a request for approval that a person's decision writes; its state is the truth.
+VERDICT: Final = ("decisions", "state")
+# Those that a decision changes or compares besides.
+REQUEST: Final = (*VERDICT, "ended_at", "version", "mark")
 # The partitions that a decision about a held run changes.
 DECIDED: Final = ("event#*", "effect#*", AUDIT_ROWS)
 # The partitions of which commands delete rows: a smoke test's, and the lines of ordering keys.
@@ -128,7 +135,7 @@ class Policies(Construct):
                 "dynamodb:PutItem",
                 "dynamodb:UpdateItem",
                 on=[found.table],
-                when={"ForAnyValue:StringEquals": {ATTRIBUTES: ["approvals"]}},
+                when={"ForAnyValue:StringEquals": {ATTRIBUTES: self._denied}},
             ),
             # A release stores bodies, and `erase` deletes one.
             _allow("s3:DeleteObject", "s3:PutObject", on=[bodies.objects]),
@@ -169,12 +176,26 @@ class Policies(Construct):
                 on=table,
                 when={
                     **_only_keys(DECIDED),
-                    "ForAllValues:StringEquals": {ATTRIBUTES: [*DECISION, "counts"]},
+                    "ForAllValues:StringEquals": {ATTRIBUTES: self._decided},
                 },
             ),
             self._deny_audit_changes(),
             _allow("sqs:SendMessage", on=self._resources.work_queues),
         ]
+
+    @property
+    def _denied(self) -> list[str]:
+        """The attributes that approve, which an operator never writes."""
+        return ["approvals", *(VERDICT if self._asks_people else ())]
+
+    @property
+    def _decided(self) -> list[str]:
+        """The attributes that an approver's decision changes."""
+        return [*DECISION, *(REQUEST if self._asks_people else ()), "counts"]
+
+    @property
+    def _asks_people(self) -> bool:
+        return bool(self._resources.manifest.approvers)
 
     def _deny_audit_changes(self) -> iam.PolicyStatement:
         """Denies to change any attribute of an audit row but its conclusion."""

@@ -4,7 +4,7 @@ One lane also splits batches: its function stores each item as an event, as inge
 the item's runs to every lane.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,7 +20,9 @@ from webhook_inbox_cdk.resources import Resources
 
 from webhook_inbox.adapters.environment import ProcessorEnvironment
 from webhook_inbox.domain.errors import ConfigurationError
+from webhook_inbox.domain.manifest import ApproversSpec
 from webhook_inbox.domain.secret_document import HANDLERS
+from webhook_inbox.handlers.announcements import SNS
 from webhook_inbox.handlers.ordering.declaration import LATEST
 
 TIMEOUT = VISIBILITY_TIMEOUT // 6
@@ -109,6 +111,10 @@ class Processor(InboxFunction):
             max_concurrency=placement.max_concurrency,
         )
 
+    def link_to(self, url: str) -> None:
+        """Has the links of approvers begin with the API's base URL, which is known later."""
+        self.add_environment("API_URL", url)
+
     def _grant(self, resources: Resources, lane: Lane) -> None:
         self.allow(
             "dynamodb:GetItem",
@@ -135,8 +141,21 @@ class Processor(InboxFunction):
             self.allow("s3:PutObject", on=[resources.bodies.objects], pattern=HASHED)
         # Without it S3 answers "access denied" for a missing body, which would be retried.
         self.allow("s3:ListBucket", on=[resources.bodies.bucket.bucket_arn])
-        secrets = [resources.secrets.arn(HANDLERS), *resources.secrets.completion_key.values()]
+        secrets = [resources.secrets.arn(HANDLERS), *_keys(resources).values()]
         self.allow("secretsmanager:GetSecretValue", on=secrets)
+        topics = _topics(resources.manifest.approvers.values())
+        if topics:
+            self.allow("sns:Publish", on=topics)
+
+
+def _topics(groups: Iterable[ApproversSpec]) -> list[str]:
+    """Returns the ARNs of the topics that announce requests to approvers."""
+    routes = (route.partition(":") for group in groups for route in group.people.values())
+    return sorted({arn for name, _, arn in routes if name == SNS})
+
+
+def _keys(resources: Resources) -> dict[str, str]:
+    return resources.secrets.completion_key | resources.secrets.approval_key
 
 
 def _shape(resources: Resources, lane: Lane, placement: Placement, bundle: Bundle) -> Shape:
@@ -147,7 +166,7 @@ def _shape(resources: Resources, lane: Lane, placement: Placement, bundle: Bundl
         queue_prefix=resources.queue_prefix,
         metrics_namespace=resources.metrics_namespace,
         secret_document=resources.secrets.document(HANDLERS),
-        generated_keys=resources.secrets.completion_key,
+        generated_keys=_keys(resources),
         lane=lane.name,
         max_receive_count=lane.max_receive_count,
         code_version=bundle.version,

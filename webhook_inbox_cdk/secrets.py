@@ -8,7 +8,7 @@ from constructs import Construct
 from webhook_inbox_cdk.waive import waive
 
 from webhook_inbox.domain.secret_document import prefix_of
-from webhook_inbox.domain.secrets import COMPLETION_KEY, TOKEN_KEY
+from webhook_inbox.domain.secrets import APPROVAL_KEY, COMPLETION_KEY, TOKEN_KEY
 
 WAIVED: Final = {
     "AwsSolutions-SMG4": "Tokens that were handed out depend on the key: a rotation by schedule"
@@ -24,12 +24,20 @@ class Secrets(Construct):
     neither adopt an existing secret nor create one whose name is taken, and a removed secret keeps
     its name. `webhookctl secrets set` creates one document for each reader, below `prefix`.
 
-    The stack generates the values of `completion_key` and, where a source's deliveries bear tokens
-    or its callers get status URLs, of `token_key`: each is a dictionary of one ARN by the key's
-    name, or empty. They have no fixed names and are deleted with the stack.
+    The stack generates the values of `completion_key`, of `token_key` where a source's deliveries
+    bear tokens or its callers get status URLs, and of `approval_key` where inbox.toml names
+    approvers: each is a dictionary of one ARN by the key's name, or empty. They have no fixed names
+    and are deleted with the stack.
     """
 
-    def __init__(self, scope: Construct, construct_id: str, *, makes_tokens: bool = False) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        makes_tokens: bool = False,
+        makes_links: bool = False,
+    ) -> None:
         super().__init__(scope, construct_id)
         self.prefix = prefix_of(Stack.of(self).stack_name)
         self.completion_key = {
@@ -42,6 +50,11 @@ class Secrets(Construct):
                 )
             }
             if makes_tokens
+            else {}
+        )
+        self.approval_key = (
+            {APPROVAL_KEY: self._generated("ApprovalKey", "signs the links of approvers")}
+            if makes_links
             else {}
         )
 

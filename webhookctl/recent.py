@@ -30,7 +30,7 @@ class Recent(Generic[T]):
             if self._value is None or monotonic() >= self._until:
                 forgotten = self._forgotten
                 self._value = self._read()
-                # What was read while an action changed it may be the state before the action.
+                # A read that an action overlaps may return the state before the action.
                 current = forgotten == self._forgotten
                 self._until = monotonic() + self._seconds if current else 0.0
             return self._value

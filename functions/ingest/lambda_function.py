@@ -44,24 +44,32 @@ lanes: Final = Lanes(
         for lane, url in environment.queue_urls(manifest).items()
     }
 )
+secrets: Final = SecretCache(store=store, clock=clock)
 ingest: Final = Ingest(
     manifest=manifest,
     providers=providers.load,
     table=table,
     lanes=lanes,
     blobs=S3Blobs(s3, environment.bucket_name, call=quick_caller("s3", budget)),
-    secrets=SecretCache(store=store, clock=clock),
+    secrets=secrets,
     fetcher=HttpsFetcher(call=budget.attempts_of(LONGEST)),
     vault=store,
 )
 routes: Final = Routes(
-    ingest, manifest=manifest, table=table, lanes=lanes, clock=clock, logger=logger, metrics=metrics
+    ingest,
+    manifest=manifest,
+    table=table,
+    lanes=lanes,
+    clock=clock,
+    secrets=secrets,
+    logger=logger,
+    metrics=metrics,
 )
 
 
 # Never, whatever the environment says: an event holds signatures and personal data.
 @logger.inject_lambda_context(log_event=False)
 def lambda_handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
-    """Answers one delivery, or the completion of a job."""
+    """Answers one request."""
     budget.begin()
     return routes.answer(event)

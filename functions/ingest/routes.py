@@ -1,4 +1,4 @@
-"""Routes a request: a delivery, the completion of a job, or the status of an event."""
+"""Routes a request: a delivery, a job's completion, an event's status, or an approval link."""
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -12,11 +12,14 @@ from ingest.telemetry import measure, observe
 from webhook_inbox.adapters.aws.embedded_metrics import MetricLines
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.ports import Clock, Table
+from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.ingest.ingest import Ingest
 from webhook_inbox.queue.lanes import Lanes
 
 COMPLETIONS: Final = "/completions/"
 STATUS: Final = "/status/"
+APPROVALS: Final = "/approvals/"
+WEBHOOKS: Final = "/webhooks/"
 
 Answer = Callable[[Mapping[str, Any]], dict[str, Any]]
 
@@ -32,10 +35,13 @@ class Routes:
         table: Table,
         lanes: Lanes,
         clock: Clock,
+        secrets: SecretCache,
         logger: Logger,
         metrics: MetricLines,
     ) -> None:
         self._ingest = ingest
+        self._approvers = manifest.approvers
+        self._secrets = secrets
         self._clock = clock
         self._logger = logger
         self._metrics = metrics
@@ -44,10 +50,15 @@ class Routes:
     def answer(self, event: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the HTTP API response (payload format 2.0); never raises."""
         # A manual invocation may send any payload.
-        if isinstance(event, Mapping) and COMPLETIONS in str(event.get("rawPath")):
+        path = str(event.get("rawPath")) if isinstance(event, Mapping) else ""
+        # The source or the tenant of a delivery may have the name of another route.
+        path = path.partition(WEBHOOKS)[0]
+        if COMPLETIONS in path:
             return self._complete(event)
-        if isinstance(event, Mapping) and STATUS in str(event.get("rawPath")):
+        if STATUS in path:
             return self._read(event)
+        if APPROVALS in path and self._approvers:
+            return self._approve(event)
         begun = self._clock.now()
         receipt = receive(self._ingest, event, begun)
         taken = self._clock.now() - begun
@@ -72,4 +83,13 @@ class Routes:
             self._ingest.statuses, clock=self._clock, logger=self._logger
         )
         answer: Answer = reading.answer
+        return answer
+
+    @cached_property
+    def _approve(self) -> Answer:
+        # Loaded at the first approval link, as above.
+        approving = import_module("ingest.approvals").Approving(
+            **self._parts, secrets=self._secrets, clock=self._clock, logger=self._logger
+        )
+        answer: Answer = approving.answer
         return answer

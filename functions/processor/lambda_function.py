@@ -17,6 +17,7 @@ from webhook_inbox.adapters.aws.dynamodb import DynamoTable
 from webhook_inbox.adapters.aws.embedded_metrics import MetricLines
 from webhook_inbox.adapters.aws.s3 import S3Blobs
 from webhook_inbox.adapters.aws.secrets_manager import SecretsManagerStore
+from webhook_inbox.adapters.aws.sns import SnsTopics
 from webhook_inbox.adapters.aws.sqs import SqsQueue
 from webhook_inbox.adapters.environment import ProcessorEnvironment
 from webhook_inbox.adapters.system import SystemClock, SystemRandomness, ThreadExecutor
@@ -54,6 +55,8 @@ processor: Final = Processor(
     clock=clock,
     randomness=SystemRandomness(),
     clients=HttpClients(clock=clock),
+    api_url=environment.api_url,
+    topics=SnsTopics(),
 )
 records: Final = Records(
     processor,

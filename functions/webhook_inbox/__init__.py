@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from webhook_inbox.domain.manifest import Backoff
     from webhook_inbox.handlers.context import Context
     from webhook_inbox.handlers.current_state import current
+    from webhook_inbox.handlers.effects.plan import Approval
     from webhook_inbox.handlers.event import Event
     from webhook_inbox.handlers.forwarding.aws import invoke, start_execution, to_eventbridge
     from webhook_inbox.handlers.forwarding.http import forward
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from webhook_inbox.handlers.schema_versions import Versions
 
 __all__ = [
+    "Approval",
     "Backoff",
     "Context",
     "Deferred",
@@ -62,6 +64,7 @@ _NAMES_BY_MODULE: Final = {
     "domain.manifest": ("Backoff",),
     "handlers.context": ("Context",),
     "handlers.current_state": ("current",),
+    "handlers.effects.plan": ("Approval",),
     "handlers.event": ("Event",),
     "handlers.forwarding.aws": ("invoke", "start_execution", "to_eventbridge"),
     "handlers.forwarding.http": ("forward",),

@@ -15,6 +15,7 @@ from webhook_inbox.domain.errors import Deferred, Permanent, Transient, Unavaila
 from webhook_inbox.domain.manifest import DestinationSpec
 from webhook_inbox.domain.timestamps import EPOCH
 from webhook_inbox.handlers.context import Context
+from webhook_inbox.handlers.effects.plan import Approval
 from webhook_inbox.handlers.event import Event
 from webhook_inbox.handlers.policies import Hold
 from webhook_inbox.handlers.policies import Verdict as Decision
@@ -51,7 +52,8 @@ class Behavior:
         in_doubt: the policy for an effect whose result is unknown: "retry" or "hold".
         learns_keys: whether a deployment after the first attempt changes the policy to "retry".
         shared: the business key that the effects of all events share, "" for none.
-        approve: whether a person has to approve the effect.
+        approve: whether a person has to approve the effect, or which people.
+        amount: the argument of the effect, "" for none; it differs between deployments.
         asks: whether a policy holds each run for approval.
         lifetime: how long the sink remembers a key.
         varies: whether the body differs in each attempt: "" if not, "silently", or "as arguments"
@@ -64,7 +66,8 @@ class Behavior:
     in_doubt: str = "retry"
     learns_keys: bool = False
     shared: str = ""
-    approve: bool = False
+    approve: bool | Approval = False
+    amount: str = ""
     asks: bool = False
     lifetime: timedelta = timedelta(days=1)
     varies: str = ""
@@ -128,7 +131,7 @@ def _go(one: Acting) -> None:
         one.context.effect(
             EFFECT,
             partial(_call_sink, one),
-            args={"body": _body(one)} if behavior.varies == "as arguments" else None,
+            args=_arguments(one),
             probe=partial(_find, one) if behavior.probes else None,
             in_doubt="retry" if learned else behavior.in_doubt,
             key=behavior.shared or None,
@@ -180,8 +183,14 @@ def _post(one: Acting, key: str) -> dict[str, str]:
     return {"posted": key}
 
 
+def _arguments(one: Acting) -> dict[str, str] | None:
+    if one.behavior.amount:
+        return {"amount": one.behavior.amount}
+    return {"body": _body(one)} if one.behavior.varies == "as arguments" else None
+
+
 def _body(one: Acting) -> str:
-    return str(one.context.attempt) if one.behavior.varies else ""
+    return str(one.context.attempt) if one.behavior.varies else one.behavior.amount
 
 
 def _judged(status: int, body: str) -> Transient | Permanent:

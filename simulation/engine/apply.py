@@ -118,6 +118,11 @@ def _decides(world: World, choice: Choice) -> None:
     invocations.decide(world, *choice[1:])
 
 
+def _says(world: World, choice: Choice) -> None:
+    _spend(world, "decisions")
+    invocations.say(world, *choice[1:])
+
+
 def _controls(world: World, choice: Choice) -> None:
     _spend(world, "pauses")
     invocations.control(world, choice[1], paused=choice[0] == "pauses")
@@ -160,6 +165,7 @@ EFFECTS: Final = {
     "expires": _expires,
     "replays": _replays,
     "decides": _decides,
+    "says": _says,
     "pauses": _controls,
     "resumes": _controls,
     "opens": _circuits,

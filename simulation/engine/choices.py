@@ -7,7 +7,10 @@ from simulation.engine.jobs import Job
 from simulation.engine.stepping import Call
 from simulation.engine.virtual_time import quiet, unacknowledged
 from simulation.engine.world import DAY_MS, World
+from webhook_inbox.domain.ports import Item
+from webhook_inbox.handlers.effects.requests import Word
 from webhook_inbox.ledger.pauses import TENANT_PREFIX
+from webhook_inbox.ledger.schema import APPROVAL_PREFIX
 
 # The kind of choice, its subject, and its variant.
 Choice = tuple[str, ...]
@@ -99,7 +102,7 @@ def _faults(world: World, job: Job, call: Call | None) -> Iterator[str]:
         return
     if "before" in kinds:
         yield "before"
-    if call.method in WRITES or call.port == "sink":
+    if call.method in WRITES or call.port in {"sink", "chat"}:
         yield from (kind for kind in ("after", "delayed") if kind in kinds)
     if call.method in WRITES and "twice" in kinds:
         yield "twice"
@@ -114,11 +117,23 @@ def _of_person(world: World) -> Iterator[Choice]:
     for row in world.aws.table.rows():
         if row.get("status") == "dead_letter" and row.get("blocking"):
             yield ("decides", "skip", row["pk"], row["sk"])
+        if row["sk"].startswith(APPROVAL_PREFIX):
+            yield from _of_request(world, row)
         if row.get("status") == "held":
             kinds = ["approve", "deny"]
-            if row["held"]["subject"].startswith("effect:"):
+            if row["held"]["subject"].startswith("effect:") and "request" not in row["held"]:
                 kinds.append("happened")
             yield from (("decides", kind, row["pk"], row["sk"]) for kind in kinds)
+
+
+def _of_request(world: World, row: Item) -> Iterator[Choice]:
+    """Yields the decisions of the people of a request's group through their links."""
+    groups = world.deployment.manifest.approvers
+    group = groups[row["group"]]
+    asked = {**group.people, **(groups[group.escalate_to].people if group.escalate_to else {})}
+    for person in asked:
+        # The same person approves on the command line as well; see `programs.ANN`.
+        yield from (("says", person, said, row["pk"], row["sk"]) for said in Word)
 
 
 def _of_senders(world: World) -> Iterator[Choice]:

@@ -20,6 +20,7 @@ from simulation.worlds.scenario import SECRET, SOURCES, Webhook
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.ports import Key
 from webhook_inbox.domain.timestamps import from_ms
+from webhook_inbox.handlers.effects.requests import Word
 from webhook_inbox.ledger.pauses import TENANT_PREFIX
 from webhook_inbox.ledger.schema import RUN_PREFIX, event_key, run_key
 from webhook_inbox.queue.message import RunMessage
@@ -129,7 +130,19 @@ def decide(world: World, kind: str, pk: str, sk: str) -> None:
     program = programs.decision(world.deployment.manifest, row, kind)
     asked = row.get("held", {}).get("fingerprint", ""), row.get("lease_id", "")
     about = kind, pk, sk, asked, row.get("generation", 0), row.get("claims", 0)
-    _begin(world, slot, "person", about, program, drawn=1000 * world.left.decisions)
+    drawn, person = 1000 * world.left.decisions, programs.ANN.name
+    _begin(world, slot, "person", about, program, drawn=drawn, person=person)
+
+
+def say(world: World, person: str, said: str, pk: str, sk: str) -> None:
+    """Starts a person's decision about a request through the link."""
+    row = world.aws.table.row(Key(pk, sk))
+    if row is None:
+        raise ValueError(f"{sk} is gone")
+    slot = world.free("person", 2)
+    program = programs.word(world.deployment.manifest, row, person, Word(said))
+    drawn = 1000 * world.left.decisions
+    _begin(world, slot, "person", (person, said, pk, sk), program, drawn=drawn, person=person)
 
 
 def control(world: World, name: str, *, paused: bool) -> None:
@@ -254,8 +267,9 @@ def _plain(world: World, slot: str, job: Job, call: Call) -> tuple[Job, Answer |
             name = job.message.receipt if job.message else f"{slot}@{world.clock.ms}"
             return job._replace(drawn=job.drawn + 1), Answer(f"{name}.{job.drawn}")
         case "secrets":
-            return job, Answer({source.secret: (SECRET,) for source in SOURCES.values()})
-        case "handler" | "sink":
+            secrets = {source.secret: (SECRET,) for source in SOURCES.values()}
+            return job, Answer((programs.LINK_KEY,) if call.method == "generated" else secrets)
+        case "handler" | "sink" | "chat":
             return _note_progress(world, job, call)
     # A read with an empty result need not be a choice of its own.
     found = world.aws.finds_nothing(call)
@@ -338,6 +352,7 @@ def _actor(world: World, job: Job) -> Actor:
         held,
         job.new_keys,
         by_hand=job.kind == "person",
+        person=job.person,
         deployment=job.deployment,
         overdue_until=dict(job.overdue_until),
     )

@@ -36,6 +36,7 @@ class Job(NamedTuple):
         overdue_until: by lane, the latest due time, in ms, of an entry whose wait the backlog did
             not explain when the pass read it.
         erases: the event that this erasure is about.
+        person: the person who decides a request, or "".
     """
 
     kind: str
@@ -61,3 +62,4 @@ class Job(NamedTuple):
     deployment: str = ""
     overdue_until: tuple[tuple[str, int], ...] = ()
     erases: tuple[str, str] | None = None
+    person: str = ""

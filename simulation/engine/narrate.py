@@ -14,7 +14,7 @@ from simulation.worlds.scenario import Scenario
 from webhook_inbox.adapters.memory.system import START
 from webhook_inbox.domain.ports import Item
 from webhook_inbox.domain.timestamps import from_ms, to_ms
-from webhook_inbox.ledger.schema import RUN_PREFIX
+from webhook_inbox.ledger.schema import APPROVAL_PREFIX, RUN_PREFIX
 from webhook_inbox.queue.message import RunMessage
 
 HOW: Final = {
@@ -29,7 +29,15 @@ HOW: Final = {
 }
 # The world before the choice, the parts of the choice, and the call that it concerns.
 Sentence = Callable[[World, list[str], Call | None], str]
-SHOWN: Final = ("status", "generation", "attempt_count", "attempts_in_round", "lease_id")
+SHOWN: Final = (
+    "status",
+    "generation",
+    "attempt_count",
+    "attempts_in_round",
+    "lease_id",
+    "state",
+    "version",
+)
 
 
 def narrate(scenario: Scenario, schedule: Iterable[Choice]) -> Iterator[str]:
@@ -77,7 +85,7 @@ def _brief(value: object) -> str:
 
 def _changes(world: World, known: dict[str, str]) -> Iterator[str]:
     for row in world.aws.table.rows():
-        if row["sk"].startswith(RUN_PREFIX):
+        if row["sk"].startswith((RUN_PREFIX, APPROVAL_PREFIX)):
             name, text = f"{row['sk']} of {row['event_id']}", _row(row)
             if known.get(name) != text:
                 known[name] = text
@@ -138,6 +146,7 @@ _SENTENCES: Final[dict[str, Sentence]] = {
     "reconciles": lambda *_: "the reconciler begins a pass",
     "replays": _replays,
     "decides": lambda _, parts, __: f"a person decides about {parts[2]}: {parts[0]}",
+    "says": lambda _, parts, __: f"{parts[0]} decides {parts[3]}: {parts[1]}",
     "pauses": lambda _, parts, __: f"a person pauses {parts[0]}",
     "resumes": lambda _, parts, __: f"a person resumes {parts[0]}",
     "opens": lambda _, parts, __: f"a person opens the circuit of {parts[0]}",

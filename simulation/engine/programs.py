@@ -28,8 +28,11 @@ from webhook_inbox.domain.ports import (
 )
 from webhook_inbox.domain.provider import Provider
 from webhook_inbox.domain.secrets import SecretCache
+from webhook_inbox.handlers.approval_links import read_link
+from webhook_inbox.handlers.approval_requests import ApprovalRequests, Word
 from webhook_inbox.handlers.approvals import ApprovalRequest, Approvals
 from webhook_inbox.handlers.effects.manual_commit import NoDoubt
+from webhook_inbox.handlers.effects.requests import RequestRow
 from webhook_inbox.handlers.router import Registered
 from webhook_inbox.ingest.ingest import Ingest
 from webhook_inbox.ingest.receipt import Receipt
@@ -47,6 +50,7 @@ from webhook_inbox.replay.request import ReplayRequest
 from webhook_inbox.replay.skip import skip
 
 ANN: Final = Actor("ann", Proof.STS)
+LINK_KEY: Final = "the-key-of-the-links"
 # As deployed. Ingest itself answers within 2.5 s.
 TIMEOUTS: Final[Mapping[str, timedelta]] = {
     "ingest": timedelta(seconds=10),
@@ -165,6 +169,7 @@ def processor(
 
     def run(ask: Ask) -> Any:
         ports = Ports(ask, manifest)
+        chat = Chat(ask)
 
         def load(spec: HandlerSpec) -> Registered:
             if spec.name in handlers.broken:
@@ -185,8 +190,47 @@ def processor(
             executor=TimedExecutor(ports.clock),
             clock=ports.clock,
             randomness=ports.randomness,
+            clients=lambda *_: chat,
+            api_url="https://inbox.example",
         )
         return use_case.process(message, worker=worker, deadline=until)
+
+    return run
+
+
+class Chat:
+    """The destination of messages to people; the path names the person."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+
+    def post(
+        self, path: str, *, json: Mapping[str, Any], effect: None, headers: Mapping[str, str]
+    ) -> None:
+        """See `DestinationClient.post`."""
+        link = read_link((LINK_KEY,), json["link"].rpartition("/")[2])
+        if link is None or effect is not None or link.person not in headers["Idempotency-Key"]:
+            raise ValueError(f"{path}: no link of this inbox")
+        self._ask(Call("chat", "post", (*link.address.key, link.person)))
+
+
+def word(manifest: Manifest, row: Item, person: str, said: Word) -> Program:
+    """Returns a program by which a person decides a request through the link."""
+    address = RequestRow(row).address
+
+    def run(ask: Ask) -> Any:
+        ports = Ports(ask, manifest)
+        use_case = ApprovalRequests(
+            table=ports.table,
+            manifest=manifest,
+            lanes=ports.lanes,
+            clock=ports.clock,
+            randomness=ports.randomness,
+        )
+        try:
+            return use_case.decide(address, person, said, "seen")
+        except Unavailable as error:
+            return error
 
     return run
 

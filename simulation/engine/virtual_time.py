@@ -17,7 +17,7 @@ SKEW: Final = 5_000
 FIRST_MS: Final = int(FIRST_LOOK.total_seconds() * 1000)
 SECOND_MS: Final = int(SECOND_LOOK.total_seconds() * 1000)
 SWEEP_MS: Final = int(SWEEP_INTERVAL.total_seconds() * 1000)
-# The reconciler only reports runs in these states.
+# The reconciler only reports runs in these states, unless people decide about a held run.
 AT_REST: Final = frozenset({"dead_letter", "held"})
 # The age from which a guard without an event can be taken over.
 SETTLING_MS: Final = 30_000
@@ -69,6 +69,8 @@ def _of_rows(world: World) -> Iterator[int]:
     for row in world.aws.table.rows():
         if row["sk"] == "guard":
             yield row["written_at"] + SETTLING_MS
+        if row.get("state") == "open":
+            yield row["until"]
     for row in _runs(world):
         if row["status"] == "processing":
             yield row["claimed_until"] + SKEW + 1
@@ -80,7 +82,8 @@ def _of_passes(world: World) -> Iterator[int]:
     now = world.clock.ms
     runs = list(_runs(world))
     for row in runs:
-        if "due_bucket" in row and row["status"] not in AT_REST:
+        wakes = "wake_at" in row.get("held", {})
+        if "due_bucket" in row and (wakes or row["status"] not in AT_REST):
             yield _full_minute(max(row["due_at"], now + 1))
     seen = {(row["pk"], row["sk"]): _unseen_from(row) for row in runs}
     for row in world.aws.table.rows():

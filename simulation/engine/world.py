@@ -9,7 +9,7 @@ from simulation.engine.doubles import Doubles, VirtualClock
 from simulation.engine.jobs import Job
 from simulation.engine.sink import DONE, Sink
 from simulation.engine.stepping import Answer, Call, Stepping
-from simulation.invariants import circuits, cursors, due_index, effects
+from simulation.invariants import approvals, circuits, cursors, due_index, effects
 from simulation.invariants.observer import Actor, Observer, RunName, must, named, run_name
 from simulation.invariants.transitions import changed, check_cleared, check_turn
 from simulation.worlds.scenario import Deployment, Scenario
@@ -19,9 +19,17 @@ from webhook_inbox.domain.manifest import DEFAULT_LANE, SPLIT
 from webhook_inbox.domain.model import EventStatus, Run, Status
 from webhook_inbox.domain.ports import Change, Item, Key
 from webhook_inbox.domain.timestamps import to_ms
+from webhook_inbox.handlers.effects.plan import Approval
 from webhook_inbox.ledger import due_handlers
 from webhook_inbox.ledger.pauses import CONTROL_PK, HANDLER_PREFIX
-from webhook_inbox.ledger.schema import RECEIVED_SHARDS, RUN_PREFIX, event_key, run_key
+from webhook_inbox.ledger.schema import (
+    APPROVAL_PREFIX,
+    RECEIVED_SHARDS,
+    RUN_PREFIX,
+    event_key,
+    event_pk,
+    run_key,
+)
 from webhook_inbox.queue.message import RunMessage
 from webhook_inbox.reconciler.received import CURSORS, FIRST_LOOK, SECOND_LOOK
 from webhook_inbox.replay.request import ReplayRequest
@@ -283,6 +291,11 @@ class World:
         """Executes a call and passes its effects to the observer."""
         if call.port == "sink":
             return Answer(self._at_sink(call, actor))
+        if call.port == "chat":
+            # A jump may end an invocation between a message and its note.
+            most = 1 + self.scenario.budget.faults + self.scenario.budget.jumps
+            approvals.told(self.observer, Key(*call.args[:2]), call.args[2], most=most)
+            return Answer()
         answer = self.aws.execute(call, refuses=refuses)
         table = self.aws.table
         for key, old, new in table.written:
@@ -330,31 +343,46 @@ class World:
         elif circuits.is_circuit(key):
             circuits.check_held(key, old or {}, new, by_hand=actor.by_hand)
             circuits.changed(self.observer, key, old or {}, new, now=now, max_skew=self.max_skew)
+        elif approvals.is_request(key):
+            self._wrote_request(actor, old or {}, new)
         elif key.pk == CONTROL_PK:
             self.observer.pause_changed(
                 key.sk.removeprefix(HANDLER_PREFIX), now, paused=new["paused"]
             )
         elif effects.is_effect(key) and "status" in new:
-            owner = new["source"], new["event_id"], new["handler"]
-            approvals = (self.aws.table.row(run_key(*owner)) or {}).get("approvals", {})
-            behavior = self.behavior_of(owner[2])
-            old = old or {}
-            effects.changed(
-                self.observer,
-                actor,
-                old,
-                new,
-                now=now,
-                behavior=behavior,
-                approvals=approvals,
-                executions=self.sink.executed.get(new["idempotency_key"], 0),
-            )
+            self._wrote_effect(actor, old or {}, new)
+
+    def _wrote_request(self, actor: Actor, old: Item, new: Item) -> None:
+        rivals = self._requests(approvals.owner(new))
+        rivals = [row for row in rivals if row["subject"] == new["subject"]]
+        rivals = [row for row in rivals if row["sk"] != new["sk"]]
+        approvals.changed(self.observer, actor, old, new, rivals, now=self.clock.ms)
+
+    def _wrote_effect(self, actor: Actor, old: Item, new: Item) -> None:
+        owner = new["source"], new["event_id"], new["handler"]
+        given = (self.aws.table.row(run_key(*owner)) or {}).get("approvals", {})
+        behavior = self.behavior_of(owner[2])
+        if isinstance(behavior.approve, Approval) and new["status"] == "started":
+            requests = self._requests(owner)
+            approvals.check_begun(owner, new["arguments"], behavior.approve, requests)
+        effects.changed(
+            self.observer,
+            actor,
+            old,
+            new,
+            now=self.clock.ms,
+            behavior=behavior,
+            approvals=given,
+            executions=self.sink.executed.get(new["idempotency_key"], 0),
+        )
 
     def _wrote_run(self, actor: Actor, run: RunName, old: Item | None, new: Item) -> None:
         limit = self.limits.get(run[2], 0)
         changed(self.observer, actor, run, old or {}, new, now=self.clock.ms, limit=limit)
         due_index.check_listed(run, new, self._is_registered(run[2]))
         check_cleared(self.observer, new)
+        if (old or {}).get("status") == "held" and new["status"] == "pending":
+            self._woken(actor, run, old or {})
         if actor.kind == "reconciler":
             lane = self._deployed(actor.deployment).manifest.lane_of(run[2])
             due_index.check_unexplained(run, old or {}, actor.overdue_until.get(lane, 0))
@@ -365,6 +393,21 @@ class World:
         if old is not None and new.get("approvals", {}) not in ({}, old.get("approvals")):
             self.observer.decided.add(run)
             self._approved(run, old)
+
+    def _woken(self, actor: Actor, run: RunName, held: Item) -> None:
+        """Checks the wake of a run that people decide about."""
+        if actor.kind != "reconciler" or "request" not in held["held"]:
+            return
+        request = self.aws.table.row(Key(event_pk(*run[:2]), held["held"]["request"]))
+        budget = self.scenario.budget
+        # A jump may end the invocation that would have sent the run.
+        faultless = self.left.faults == budget.faults and not budget.jumps
+        approvals.check_woken(run, held, request, faultless=faultless)
+
+    def _requests(self, run: RunName) -> list[Item]:
+        """Returns the requests of a run."""
+        rows = (row for row in self.aws.table.rows() if row["sk"].startswith(APPROVAL_PREFIX))
+        return [row for row in rows if approvals.owner(row) == run]
 
     def opened_by_hand(self, destination: str) -> bool:
         """Returns whether a person has opened the circuit of a destination."""

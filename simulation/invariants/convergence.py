@@ -18,7 +18,7 @@ from simulation.engine.virtual_time import (
     unacknowledged,
 )
 from simulation.engine.world import DAY_MS, World
-from simulation.invariants import due_index
+from simulation.invariants import approvals, due_index
 from simulation.invariants.fifo_order import check_queue_behind
 from simulation.invariants.message_deletion import in_flight
 from simulation.invariants.observer import RunName, Violation, must
@@ -26,8 +26,16 @@ from simulation.invariants.ordering import order_of
 from simulation.worlds.scenario import SUCCEEDS
 from webhook_inbox.domain.manifest import SPLIT
 from webhook_inbox.domain.ports import Item, Key
+from webhook_inbox.handlers.effects.asking import people_of
+from webhook_inbox.handlers.effects.requests import RequestRow
 from webhook_inbox.handlers.ordering.gaps import SUBJECT
-from webhook_inbox.ledger.schema import IDENTICAL_BODY, RUN_PREFIX, event_key, run_key
+from webhook_inbox.ledger.schema import (
+    APPROVAL_PREFIX,
+    IDENTICAL_BODY,
+    RUN_PREFIX,
+    event_key,
+    run_key,
+)
 from webhook_inbox.queue.message import RunMessage
 from webhook_inbox.reconciler.received import CURSORS
 from webhook_inbox.replay.request import ReplayRequest
@@ -200,6 +208,9 @@ def check(world: World) -> None:
     for row in world.aws.table.rows():
         if row["sk"].startswith(RUN_PREFIX):
             _check_run(world, row)
+        if row["sk"].startswith(APPROVAL_PREFIX):
+            asked = people_of(RequestRow(row), world.deployment.manifest.approvers)
+            approvals.check_end(world.observer, row, set(asked))
     _check_dead_letters(world)
 
 

@@ -87,7 +87,7 @@ def _started(
     same = all(old.get(name) == new[name] for name in ("source", "event_id", "handler"))
     if same:
         must("G2", new["fence"] >= old["fence"], f"{run}: an attempt that was superseded began")
-    if behavior.approve:
+    if behavior.approve is True:
         approved = f"effect:{new['name']}" in approvals
         must("hold", approved, f"{run}: began its effect without approval")
     since = new["started_at"]

@@ -65,6 +65,7 @@ class Actor:
         held: the leases of all other workers that are alive and within their timeout.
         new_keys: whether that replay may give its runs new keys.
         by_hand: whether a person makes the call.
+        person: the person who decides a request, "" for any other caller.
         deployment: the deployment of a pass of the reconciler.
         overdue_until: by lane, the latest due time, in ms, of an entry that the pass may write.
     """
@@ -78,6 +79,7 @@ class Actor:
     held: frozenset[str] = frozenset()
     new_keys: bool = False
     by_hand: bool = False
+    person: str = ""
     deployment: str = ""
     overdue_until: Mapping[str, int] = field(default_factory=dict)
 
@@ -116,6 +118,7 @@ class Observer:
         erased: the events whose payload was erased.
         cleared: the events of which an erasure reported that nothing is left.
         began: by source and signed content, the event whose runs began without a decision.
+        told: the messages about each request to each person.
     """
 
     acknowledged: set[tuple[str, str]] = field(default_factory=set)
@@ -147,6 +150,7 @@ class Observer:
     erased: set[tuple[str, str]] = field(default_factory=set)
     cleared: set[tuple[str, str]] = field(default_factory=set)
     began: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
+    told: dict[tuple[str, str, str], int] = field(default_factory=dict)
 
     # -- the notes
 

@@ -4,6 +4,7 @@
                 │ lease expired: declared dead, taken over         by any actor, conditionally
 dead_letter ─► processing        by a message sent after the death
 parked ─► pending                by the reconciler, when due
+held ─► pending                  by a person, or to look at the request that people decide
 any, open ─► pending             by replay, with a higher generation
 any but held and processing ─► deferred   before a lease, under the next generation
 """
@@ -59,11 +60,11 @@ def changed(
         _claimed(observer, actor, run, old)
     elif before == Status.PROCESSING and status != Status.PROCESSING:
         _settled(observer, actor, run, old, new, now)
-    if before == Status.HELD and status == Status.PENDING and actor.kind == "person":
+    if before == Status.HELD and status == Status.PENDING:
         must(
             "G2",
             _generation(new) == _generation(old) + 1,
-            f"{run} was approved without a new generation",
+            f"{run} was approved or woken without a new generation",
         )
     if status == Status.DEFERRED and actor.message is not None:
         _postponed(actor, run, old, new)

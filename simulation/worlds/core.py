@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
+from simulation.worlds.approvals import APPROVAL_WORLDS
 from simulation.worlds.builders import AGAIN, BATCHES, BOTH, FIRST, FORMS, MAIL, ONCE, world
 from simulation.worlds.destinations import DESTINATION_WORLDS
 from simulation.worlds.guard import GUARD_WORLDS
@@ -293,6 +294,7 @@ SMALL_WORLDS: Final = (
     ),
     *SERIAL_WORLDS,
     *HANDLER_WORLDS,
+    *APPROVAL_WORLDS,
     *DESTINATION_WORLDS,
     *ORDERING_WORLDS,
     *PAUSE_WORLDS,

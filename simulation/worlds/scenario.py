@@ -12,6 +12,7 @@ from simulation.engine.acting import AttemptOutcome, Behavior, Handlers
 from simulation.engine.programs import load_provider
 from webhook_inbox.adapters.memory.system import START
 from webhook_inbox.domain.manifest import (
+    ApproversSpec,
     Backoff,
     DestinationSpec,
     HandlerSpec,
@@ -91,10 +92,16 @@ def handler(name: str, source: str = "acme", **settings: Any) -> HandlerSpec:
     return HandlerSpec(name, name, "handle", source, ("*",), **settings)
 
 
-def manifest(*handlers: HandlerSpec, sink: DestinationSpec | None = None) -> Manifest:
-    """Returns a manifest with all sources, these handlers and this destination."""
+def manifest(
+    *handlers: HandlerSpec,
+    sink: DestinationSpec | None = None,
+    approvers: tuple[ApproversSpec, ...] = (),
+) -> Manifest:
+    """Returns a manifest with all sources, these handlers, this destination and these groups."""
     called = {sink.name: sink} if sink else {}
-    return Manifest("sim", "1", SOURCES, {spec.name: spec for spec in handlers}, called)
+    groups = {group.name: group for group in approvers}
+    specs = {spec.name: spec for spec in handlers}
+    return Manifest("sim", "1", SOURCES, specs, called, approvers=groups)
 
 
 @dataclass(frozen=True)
@@ -216,7 +223,7 @@ class Budget:
     passes: int = 0  # passes of the reconciler
     replays: int = 0
     redrives: int = 0
-    decisions: int = 0  # about held runs
+    decisions: int = 0  # about held runs, and about requests by the people who are asked
     pauses: int = 0  # and resumptions of handlers and tenants
     openings: int = 0  # and closings of circuits, by hand
     erasures: int = 0  # of events' payloads, by hand

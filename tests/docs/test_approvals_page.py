@@ -39,6 +39,10 @@ def test_its_own_test_passes(page: ModuleType) -> None:
     page.test_a_large_refund_waits_for_its_approval()
 
 
+def test_its_test_of_two_people_passes(page: ModuleType) -> None:
+    page.test_a_refund_needs_two_people()
+
+
 @pytest.mark.parametrize(("cents", "status"), [(10_000, "done"), (10_001, "held")])
 def test_one_effect_is_approved(inbox: Inbox, crm: Fake, cents: int, status: str) -> None:
     run = inbox.run("shop.refund", {"id": "o-1", "cents": cents})

@@ -53,6 +53,7 @@ class Account:
             "DLQ_NAMES": json.dumps({"default": self.dead_letters.rpartition("/")[2]}),
             "SECRET_DOCUMENT": DOCUMENT,
             "GENERATED_KEYS": json.dumps({name: PREFIX + name for name in sorted(GENERATED)}),
+            "API_URL": "https://hooks.example",
             "LANE": "default",
             "MAX_RECEIVE_COUNT": str(MAX_RECEIVE_COUNT),
             "CODE_VERSION": "0123456789ab",

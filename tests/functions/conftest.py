@@ -70,13 +70,16 @@ def sink(_sink: sinks.Sink) -> sinks.Sink:
     return _sink
 
 
-# A source for callers of one's own, who get a status URL.
-CALLERS = """
+# A source for callers of one's own, who get a status URL, and people who approve effects.
+MORE = """
 [sources.agents]
 auth = "api-key"
 event_id = { body = "sha256" }
 event_type = { json = "type" }
 allow = ["unhandled"]
+
+[approvers.finance]
+people = { ann = "sink:/ann", bob = "sink:/bob" }
 """
 
 
@@ -84,7 +87,7 @@ allow = ["unhandled"]
 def built(_sink: sinks.Sink, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Manifest]:
     directory = tmp_path_factory.mktemp("built") / "functions"
     url = f"http://127.0.0.1:{_sink.server_address[1]}"
-    return directory, build(directory, sink_url=url, sources=CALLERS)
+    return directory, build(directory, sink_url=url, sources=MORE)
 
 
 @pytest.fixture

@@ -161,6 +161,18 @@ def test_an_unknown_source_is_not_found(inbox: Inbox, path: str) -> None:
     }
 
 
+@pytest.mark.parametrize("name", ["approvals", "completions", "status"])
+@pytest.mark.parametrize(
+    "path", ["/webhooks/{}/acme", "/webhooks/acme/{}/1", "/prod/webhooks/{}/x"]
+)
+def test_a_source_or_a_tenant_may_have_the_name_of_another_route(
+    inbox: Inbox, path: str, name: str
+) -> None:
+    answer = inbox.request({**http_event(path.format(name)), "pathParameters": {"source": name}})
+
+    assert (answer.status, answer.json) == (404, {"status": "unknown-source"})
+
+
 @pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS"])
 def test_another_method_is_refused_and_told_which_one_to_use(inbox: Inbox, method: str) -> None:
     assert respond(inbox, http_event("/webhooks/acme", method=method)) == {

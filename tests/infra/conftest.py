@@ -30,6 +30,15 @@ provider = "stripe"
 base_url = "https://crm.example"
 allow = ["placeholder"]
 """
+APPROVERS = """
+[approvers.finance]
+people = { ann = "crm:/ann", bob = "sns:arn:aws:sns:us-east-1:111122223333:bob" }
+escalate_after = "4h"
+escalate_to = "board"
+
+[approvers.board]
+people = { eve = "sns:arn:aws:sns:us-east-1:111122223333:board", bob = "crm:/bob" }
+"""
 REGISTRY = 'MODULES = ("github_issues", "billing")\n'
 GITHUB = """
 from webhook_inbox import Router
@@ -128,3 +137,10 @@ def dev(synthesize: Synthesize) -> Template:
 def prod(synthesize: Synthesize) -> Template:
     """The stage `prod`, of the same functions."""
     return synthesize(stage="prod")
+
+
+@pytest.fixture(scope="session")
+def asking(tmp_path_factory: pytest.TempPathFactory, synthesize: Synthesize) -> Template:
+    """The stage `dev` of an inbox that names people who approve effects."""
+    top = tmp_path_factory.mktemp("asking")
+    return synthesize(functions=write_functions(top, inbox=INBOX + APPROVERS))

@@ -2,7 +2,9 @@
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from aws_cdk import App, Stack
@@ -12,8 +14,10 @@ from webhook_inbox_cdk.inbox import InboxProps, WebhookInbox
 from tests.infra.conftest import INBOX, Synthesize, write_functions
 from tests.infra.template import KEPT_ONCE_DEPLOYED, Template, named, survival
 from webhook_inbox.domain.errors import ConfigurationError
+from webhook_inbox.domain.secrets import APPROVAL_KEY, COMPLETION_KEY
 
 STAGE = "AWS::ApiGatewayV2::Stage"
+SECRET = "AWS::SecretsManager::Secret"
 FILTER = "AWS::Logs::MetricFilter"
 DEFAULT = {"ThrottlingRateLimit": 500, "ThrottlingBurstLimit": 1000}
 
@@ -102,6 +106,84 @@ def test_callers_of_ones_own_have_a_route_to_the_status_of_their_events(called: 
     assert len({named(route["Target"]) for route in routes.values()}) == 1
     # One of them is the key that signs the URLs.
     assert len(called.all("AWS::SecretsManager::Secret")) == 2
+
+
+def test_approvers_have_a_route_for_their_links_with_a_limit_of_its_own(asking: Template) -> None:
+    routes = {each["RouteKey"]: each for each in asking.all("AWS::ApiGatewayV2::Route").values()}
+    settings = asking.one(STAGE)["RouteSettings"]
+    # Also HEAD, which mail scanners send; an HTTP API has none for a route of GET.
+    assert settings["ANY /approvals/{token}"] == {
+        "ThrottlingRateLimit": 10,
+        "ThrottlingBurstLimit": 50,
+    }
+    assert set(settings) == set(routes)
+    assert len({named(route["Target"]) for route in routes.values()}) == 1
+    patterns = {each["FilterPattern"] for each in asking.all(FILTER).values()}
+    # A flood of links loses no delivery, and must wake no one.
+    assert any('$.route != "ANY /approvals/{token}"' in pattern for pattern in patterns)
+
+
+def test_links_are_signed_by_a_key_that_ingest_and_processors_alone_read(
+    asking: Template,
+) -> None:
+    [key] = (each for each in asking.all(SECRET) if "ApprovalKey" in each)
+    assert asking.all(SECRET)[key]["GenerateSecretString"]["PasswordLength"] == 64
+    readers = {
+        function: asking.rights(function).get(f"${{{key}.Id}}")
+        for function in ("ingest", "processor", "replay", "reconciler")
+    }
+    read = {"secretsmanager:GetSecretValue"}
+    assert readers == {"ingest": read, "processor": read, "replay": None, "reconciler": None}
+    told = {
+        function: list(json.loads(named(variables(asking, function)["GENERATED_KEYS"])))
+        for function in ("ingest", "processor")
+    }
+    assert told == {"ingest": [APPROVAL_KEY], "processor": [COMPLETION_KEY, APPROVAL_KEY]}
+
+
+def test_ingest_gains_no_other_right_for_links(asking: Template, dev: Template) -> None:
+    """It records a decision with the writes of completions."""
+    before, after = (_shapes(template.rights("ingest")) for template in (dev, asking))
+    assert after - before == {("${InboxSecretsApprovalKey}", "secretsmanager:GetSecretValue")}
+    assert before - after == set()
+
+
+def test_processors_publish_to_the_topics_of_approvers_alone(
+    asking: Template, dev: Template
+) -> None:
+    before, after = (_shapes(template.rights("processor")) for template in (dev, asking))
+    topic = "arn:aws:sns:us-east-1:111122223333:"
+    assert after - before == {
+        ("${InboxSecretsApprovalKey}", "secretsmanager:GetSecretValue"),
+        (f"{topic}bob", "sns:Publish"),
+        (f"{topic}board", "sns:Publish"),
+    }
+
+
+def test_processors_know_the_url_that_links_begin_with(asking: Template, dev: Template) -> None:
+    url = named(variables(asking, "processor")["API_URL"])
+    assert url == named(asking.outputs["ApiUrl"])
+    assert "API_URL" not in variables(asking, "ingest")
+
+
+def test_without_approvers_nothing_of_links_is_in_the_template(dev: Template) -> None:
+    text = json.dumps(dev.body).lower()
+    for word in ("/approvals/", "approvalkey", "api_url", "sns:publish"):
+        assert word not in text
+
+
+def variables(template: Template, function: str) -> dict[str, Any]:
+    found: dict[str, Any] = template.function(function)["Environment"]["Variables"]
+    return found
+
+
+def _shapes(rights: Mapping[str, set[str]]) -> set[tuple[str, str]]:
+    """Returns the rights, without the hashes of logical ids."""
+    return {
+        (re.sub(r"[0-9A-F]{8}(\.\w+)?\}", "}", place), action)
+        for place, actions in rights.items()
+        for action in actions
+    }
 
 
 def test_xray_traces_every_function_where_it_is_asked_for(

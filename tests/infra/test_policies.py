@@ -13,11 +13,15 @@ from webhook_inbox_cdk.policies import AUDIT_ATTRIBUTES, CONCLUSION, DECISION
 
 from tests.docs.pages import ROOT
 from tests.infra.template import Template, named
+from tests.unit.support.approving import ApprovingWorld
 from tests.unit.support.holding import deciding, effect, hold
 from tests.unit.support.people import person
 from tests.unit.support.world import World
 from tests.webhookctl.commands.every_command import EFFECTS
+from webhook_inbox import Approval
 from webhook_inbox.domain.ports import Change, Item, Key
+from webhook_inbox.handlers.approval_requests import Word
+from webhook_inbox.handlers.approvals import ApprovalRequest
 
 # The policies that a role has.
 ROLES = {
@@ -303,6 +307,47 @@ def test_operators_and_approvers_deny_and_see_personal_fields(dev: Template, com
 def test_an_operator_may_not_approve(dev: Template, action: str) -> None:
     approval = Call(action, "table", "event#stripe#evt-1", DECISION)
     assert not allowed(dev, "operator", approval)
+
+
+@pytest.mark.parametrize("attribute", ["decisions", "state"])
+@pytest.mark.parametrize("action", ["dynamodb:UpdateItem", "dynamodb:PutItem"])
+def test_an_operator_forges_no_decision_of_the_people_who_are_asked(
+    asking: Template, dev: Template, action: str, attribute: str
+) -> None:
+    forged = Call(action, "table", "event#stripe#evt-1", ("pk", "sk", attribute))
+    assert not allowed(asking, "operator", forged)
+    # Without people there is no such row, and the policy stays as it was.
+    assert allowed(dev, "operator", forged)
+
+
+@pytest.mark.parametrize("word", list(Word))
+def test_an_approvers_decision_changes_no_other_attributes_of_a_request(
+    asking: Template, dev: Template, word: Word, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = ApprovingWorld(approval=Approval(by="finance"))
+    world.asked()
+    hold = ApprovalRequest(world.held())
+    made: list[Call] = []
+    update, put = world.table.update, world.table.put
+
+    def updated(key: Key, change: Change, **given: Any) -> Item:
+        names = {*change.set, *change.default, *change.add, *change.remove}
+        made.append(Call("dynamodb:UpdateItem", "table", key.pk, ("pk", "sk", *sorted(names))))
+        return update(key, change, **given)
+
+    def written(item: Item, **given: Any) -> None:
+        made.append(Call("dynamodb:PutItem", "table", item["pk"], tuple(item)))
+        put(item, **given)
+
+    monkeypatch.setattr(world.table, "update", updated)
+    monkeypatch.setattr(world.table, "put", written)
+    decide = world.approvals.approve if word is Word.APPROVE else world.approvals.deny
+    decide(hold, by=replace(person("kim"), on_behalf_of="a"), reason="r")
+
+    assert any("decisions" in call.attributes for call in made)
+    assert refused(asking, "approver", made) == []
+    assert refused(asking, "operator", made)
+    assert refused(dev, "approver", made)
 
 
 @pytest.mark.parametrize("call", [INVOKE, *CHANGE_SECRET, Call("s3:PutObject", "bucket/bodies/ab")])

@@ -1,7 +1,7 @@
 """`hold`: lists and decides approval requests."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -13,7 +13,8 @@ import typer
 
 from webhook_inbox.adapters.system import SystemRandomness
 from webhook_inbox.domain.errors import Unavailable
-from webhook_inbox.domain.model import Run, Status
+from webhook_inbox.domain.model import RequestState, Run, Status
+from webhook_inbox.domain.ports import Key
 from webhook_inbox.domain.timestamps import EPOCH
 from webhook_inbox.handlers.approvals import (
     ApprovalOutcome,
@@ -25,11 +26,17 @@ from webhook_inbox.handlers.approvals import (
 )
 from webhook_inbox.handlers.effects.journal import Unstorable
 from webhook_inbox.handlers.effects.manual_commit import NoDoubt
+from webhook_inbox.handlers.effects.requests import RequestRow
 from webhook_inbox.ledger.audit import AuditedAction
 from webhookctl.checkout import known_manifest, require_known
 from webhookctl.command_tree import CommandTree
 from webhookctl.display.output import counted
-from webhookctl.display.runs import hold_object
+from webhookctl.display.runs import (
+    hold_object,
+    request_line,
+    request_object,
+    unannounced_lines,
+)
 from webhookctl.display.table import Column, Fit
 from webhookctl.display.times import moment
 from webhookctl.errors import CommandError
@@ -65,6 +72,9 @@ COUNTED: Final = {
     ApprovalOutcome.APPROVED: "approved; their runs are sent",
     ApprovalOutcome.UNSENT: "approved; the reconciler sends their runs within two minutes",
     ApprovalOutcome.DENIED: "denied; their runs are skipped",
+    ApprovalOutcome.COUNTED: "approved by one of the people; their runs stay held",
+    ApprovalOutcome.REPEATED: "decided by this caller before; their runs stay held",
+    ApprovalOutcome.CLOSED: "decided, expired or void; no decision was recorded",
     ApprovalOutcome.MOVED_ON: "changed meanwhile; no decision was recorded",
     ApprovalOutcome.EXPIRED: "expired; no decision was recorded",
 }
@@ -144,14 +154,16 @@ def _found(call: Invocation, wanted: HoldFilter) -> Iterator[ApprovalRequest]:
 
 
 def _list(call: Invocation, found: list[ApprovalRequest]) -> None:
+    requests = _requests(call, found)
     if call.as_json:
         for hold in found:
-            call.output.json(_object(hold))
+            call.output.json(_object(hold, requests.get(hold.request)))
         return
     if not found:
         call.output.note("No runs wait for approval.")
         return
-    call.output.table(COLUMNS, [_row(hold) for hold in found], now=call.clock.now())
+    rows = [_row(hold, requests.get(hold.request)) for hold in found]
+    call.output.table(COLUMNS, rows, now=call.clock.now())
     inspect = call.program.command("inbox inspect", argument="EVENT_ID")
     options = ("--hold", "ID", "--reason", "TEXT")
     approve = call.program.command("hold approve", *options, argument="EVENT_ID")
@@ -161,18 +173,28 @@ def _list(call: Invocation, found: list[ApprovalRequest]) -> None:
     )
 
 
-def _object(hold: ApprovalRequest) -> dict[str, Any]:
+def _requests(call: Invocation, found: Iterable[ApprovalRequest]) -> dict[Key | None, RequestRow]:
+    """Returns the requests that people decide, by key; most runs wait for one operator."""
+    keys = [hold.request for hold in found if hold.request is not None]
+    rows = call.target.table.get_many(keys) if keys else ()
+    return {Key(row["pk"], row["sk"]): RequestRow(row) for row in rows}
+
+
+def _object(hold: ApprovalRequest, request: RequestRow | None = None) -> dict[str, Any]:
     """Returns an approval request as JSON data."""
     run = hold.run
     about = {"event_id": run.event_id, "handler": run.handler, "type": run.type}
-    return {"source": run.source, **about, **hold_object(run)}
+    people = {} if request is None else {"people": request_object(request)}
+    return {"source": run.source, **about, **hold_object(run), **people}
 
 
-def _row(hold: ApprovalRequest) -> tuple[object, ...]:
+def _row(hold: ApprovalRequest, request: RequestRow | None) -> tuple[object, ...]:
     run = hold.run
     named = (hold.since, run.source, run.event_id, run.handler, hold.id)
     shows = (f"shows {hold.shows}",) if hold.shows else ()
-    return (*named, (f"{hold.subject}: {hold.reason}", *shows))
+    people = () if request is None else (request_line(request),)
+    lines = (f"{hold.subject}: {hold.reason}", *shows, *people, *unannounced_lines(run))
+    return (*named, lines)
 
 
 @app.command("approve")
@@ -196,6 +218,8 @@ def approve(  # noqa: PLR0913 - one parameter per option
 ) -> None:
     """Approve a run; an effect in doubt is repeated with the same idempotency key.
 
+    Where several people must approve, you count as one of them, and the run stays held until enough
+    have.
     With --happened the effect is recorded as committed instead, and the handler gets --result.
     Without EVENT_ID, approve all runs that the filters select; a dry run without --yes.
     """
@@ -362,6 +386,14 @@ def _told(run: Run) -> str:
     return f"{run.handler} of {run.source} is held for {hold.subject} as {hold.id}{shows}"
 
 
+def _meaning(decision: Decision) -> str:
+    request = decision.request
+    if request is None or decision.outcome in MEANINGS:
+        return MEANINGS[decision.outcome]
+    told = "approved" if decision.outcome is ApprovalOutcome.COUNTED else "you decided before"
+    return f"{told}; {request_line(request)}; the run stays held"
+
+
 def _show(call: Invocation, hold: ApprovalRequest, decision: Decision) -> None:
     run = hold.run
     if decision.outcome is ApprovalOutcome.MOVED_ON:
@@ -373,13 +405,21 @@ def _show(call: Invocation, hold: ApprovalRequest, decision: Decision) -> None:
             f"the event {run.event_id} has expired with its runs: {_NOTHING};"
             " ask the provider to send it again"
         )
+    request = decision.request
+    if decision.outcome is ApprovalOutcome.CLOSED and request is not None:
+        # Its run marks a request as expired when it looks.
+        over = RequestState.EXPIRED if request.state is RequestState.OPEN else request.state
+        raise CommandError(
+            f"the request is {over}, and {_NOTHING}: its run ends or continues by itself"
+        )
     if call.as_json:
         status = None if decision.run is None else str(decision.run.status)
         came = {"outcome": str(decision.outcome), "status": status}
-        call.output.json({**_object(hold), **came, "committed": decision.committed})
+        shown = {**_object(hold, request), **came, "committed": decision.committed}
+        call.output.json(shown)
         return
     call.output.line(
-        f"{run.handler} of {run.event_id}, held for {hold.subject}: {MEANINGS[decision.outcome]}"
+        f"{run.handler} of {run.event_id}, held for {hold.subject}: {_meaning(decision)}"
     )
     if decision.committed is False:
         call.output.note("The effect was already committed; its recorded result is kept.")

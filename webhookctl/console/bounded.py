@@ -5,18 +5,24 @@ second, so its reads end early, and the page says that it shows a part.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import datetime
+from functools import cached_property, partial
+from itertools import dropwhile, islice
 from time import monotonic
 from typing import Any, Final, NamedTuple, NoReturn
 
 from webhook_inbox.domain.ports import Item, Key, Page, Table
-from webhook_inbox.ledger.schema import BY_DUE
+from webhook_inbox.domain.timestamps import from_ms
+from webhook_inbox.ledger.schema import BY_DUE, BY_RECEIVED, received_buckets
 
 # The entries of one partition of the due index; a handler has eight partitions.
 ENTRIES: Final = 300
 # The rows of one partition of the table, such as the rejected deliveries of a source.
 ROWS: Final = 2000
 SECONDS: Final = 0.6
+# The empty partitions of `by_received` that are read at the same time.
+AHEAD: Final = 8
 PARTLY: Final = (
     "One page reads a part of so many rows: lists and counts here are of that part. Narrow them"
     " with a filter, or use the command, which reads all."
@@ -54,6 +60,7 @@ class BoundedTable(Table):
         self._ends = monotonic() + seconds
         self._read: dict[str, int] = {}
         self._last: dict[str, int] = {}
+        self._ahead: dict[str, Future[Page]] = {}
         self.cuts: list[Cut] = []
         self.cut = False
 
@@ -83,14 +90,50 @@ class BoundedTable(Table):
             self.cut = True
             self.cuts.append(Cut(index, value, self._last.get(value)))
             return Page((), None)
-        page = self._table.query_index(index, value, start=start, **options)
+        page = self._page(index, value, start, options)
         self._read[value] += len(page.items)
         if page.items and index == BY_DUE:
             self._last[value] = page.items[-1]["due_at"]
         return page
+
+    def _page(
+        self, index: str, value: str, start: Mapping[str, Any] | None, options: Mapping[str, Any]
+    ) -> Page:
+        ahead = self._ahead.pop(value, None) if start is None else None
+        if ahead is not None:
+            page = ahead.result()
+        else:
+            page = self._table.query_index(index, value, start=start, **options)
+        if index == BY_RECEIVED and not page.items:
+            self._read_ahead(value, options)
+        return page
+
+    def _read_ahead(self, value: str, options: Mapping[str, Any]) -> None:
+        """Reads the partitions that follow an empty one at the same time.
+
+        A quiet day has a hundred empty partitions, and each takes 20 to 80 ms over a network.
+        """
+        for each in islice(_following(value, options), AHEAD):
+            if each not in self._read and each not in self._ahead:
+                read = partial(self._table.query_index, BY_RECEIVED, each, **options)
+                self._ahead[each] = self._pool.submit(read)
+
+    @cached_property
+    def _pool(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(AHEAD)
 
     def put(self, *_: Any, **__: Any) -> NoReturn:
         """Refuses."""
         raise PermissionError("this table only reads")
 
     update = delete = put
+
+
+def _following(value: str, options: Mapping[str, Any]) -> Iterator[str]:
+    """Yields the partitions of `by_received` behind this one, in the order of the search."""
+    begun = datetime.fromisoformat(f"{value.partition('#')[0]}:00+00:00")
+    low, high = from_ms(options["low"]), from_ms(options["high"])
+    newest_first = options.get("newest_first", False)
+    low, high = (low, max(begun, low)) if newest_first else (min(begun, high), high)
+    buckets = received_buckets(low, high, newest_first=newest_first)
+    return islice(dropwhile(lambda each: each != value, buckets), 1, None)

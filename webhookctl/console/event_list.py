@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from math import inf
 from time import monotonic
 from typing import Final
 
@@ -23,7 +24,7 @@ from webhookctl.display.times import iso
 from webhookctl.search import ATTENDED, WORKERS, find
 
 ROWS: Final = 50
-SECONDS: Final = 0.7
+SECONDS: Final = 0.6
 # The part of it for the due index; the rest is for the events that it lists.
 DUE_SECONDS: Final = 0.4
 # A quiet inbox has a hundred empty partitions a day: over a network, they take longer.
@@ -73,7 +74,7 @@ def page_of(inbox: ConsoleInbox, chosen: EventFilter) -> EventPage:
     Reads at most ROWS + 1 events that match, for about SECONDS.
     """
     now, wanted = inbox.clock.now(), chosen.wanted(inbox.clock.now())
-    place = _Place(monotonic() + SECONDS)
+    place = _Place()
     table = inbox.bounded(DUE_SECONDS if wanted.status in ATTENDED else RECEIVED_SECONDS)
     rows: list[EventRow] = []
     try:
@@ -118,14 +119,17 @@ class _OutOfTimeError(Exception):
 
 
 class _Place:
-    """Follows how far a search came, and ends it at a time."""
+    """Follows how far a search came, and ends it SECONDS after its first event."""
 
-    def __init__(self, ends: float) -> None:
-        self._ends = ends
+    def __init__(self) -> None:
+        # A slow answer to the first query must not leave a page without any event.
+        self._ends = inf
         self._recent: deque[datetime] = deque(maxlen=AHEAD)
 
     def reached(self, event: Received) -> None:
         """Notes the event that the search reads next; raises _OutOfTimeError."""
+        if not self._recent:
+            self._ends = monotonic() + SECONDS
         self._recent.append(event.received_at)
         if monotonic() > self._ends and len(self._recent) == AHEAD:
             raise _OutOfTimeError

@@ -61,7 +61,7 @@ class NextStep:
 
 @dataclass(frozen=True, slots=True)
 class EventOffers:
-    """What can be done with an event.
+    """The offers of an event and of its runs.
 
     Attributes:
         runs: the offers of each run by its handler.

@@ -17,7 +17,7 @@ FINISHED: Final = (EventStatus.DONE, EventStatus.SKIPPED)
 
 @dataclass(frozen=True, slots=True)
 class ReplayScope:
-    """What a replay of a filter selects.
+    """The runs that a replay of a filter selects.
 
     Attributes:
         says: the runs that it selects, as a sentence.

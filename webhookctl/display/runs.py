@@ -8,6 +8,7 @@ from webhook_inbox.domain.model import Overview, Run, Status
 from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.handlers.approvals import ApprovalRequest
 from webhook_inbox.handlers.effects.journal import decode
+from webhook_inbox.handlers.effects.requests import RequestRow, Word
 from webhook_inbox.ledger.schema import WAIT_PREFIX
 from webhookctl.display.output import cut
 from webhookctl.display.table import GAP
@@ -116,7 +117,32 @@ def hold_object(run: Run) -> dict[str, Any]:
         "fingerprint": hold.fingerprint or None,
         "held_at": iso(hold.since),
         **({"identical_to": hold.identical_to} if hold.identical_to else {}),
+        **({"unannounced": dict(hold.unannounced)} if hold.unannounced else {}),
     }
+
+
+def request_object(request: RequestRow) -> dict[str, Any]:
+    """Returns what the people of a group have decided, as JSON data."""
+    return {
+        "group": request.group,
+        "count": request.count,
+        "approved_by": [
+            person for person, given in request.decisions.items() if given.word is Word.APPROVE
+        ],
+        "expires_at": iso(request.until),
+    }
+
+
+def request_line(request: RequestRow) -> str:
+    """Returns the same as one line."""
+    names = f" ({', '.join(request_object(request)['approved_by'])})" if request.approvals else ""
+    return f"{request.approvals} of {request.count} approved{names}; expires {iso(request.until)}"
+
+
+def unannounced_lines(run: Run) -> Iterator[str]:
+    """Yields a line for each person who is asked and was not told."""
+    for person, why in ApprovalRequest(run).unannounced.items():
+        yield f"{person} was not told, and is tried again: {why}"
 
 
 def hold_lines(run: Run) -> Iterator[str]:
@@ -126,6 +152,7 @@ def hold_lines(run: Run) -> Iterator[str]:
         yield f"{shown['hold']}  {shown['subject']}  since {shown['held_at']}  {shown['reason']}"
         if shown["shows"]:
             yield f"shows {shown['shows']}"
+        yield from unannounced_lines(run)
 
 
 def approvals(run: Run) -> dict[str, Any]:

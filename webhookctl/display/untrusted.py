@@ -1,23 +1,12 @@
-"""Shows text of providers, callers and exceptions, which may attack the terminal or its reader.
-
-A control sequence can rewrite the screen or set the clipboard (OSC 52); a bidirectional or
-zero-width character makes one id look like another. Each is shown as an escape.
-"""
+"""Shows text of providers, callers and exceptions, which may attack the terminal or its reader."""
 
 import re
 from shlex import quote
 from typing import Final
 
-# Fillers, joiners and variation selectors, which `isprintable` accepts and no terminal shows.
-_INVISIBLE: Final = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
-    "\U000e0100-\U000e01ef]"
-)
+from webhook_inbox.domain.printable import printable
 
-
-def printable(value: object) -> str:
-    """Returns the value as one line in which every character shows."""
-    return "".join(c if _shows(c) else _escape(c) for c in str(value))
+__all__: Final = ["printable", "printable_lines", "quoted"]
 
 
 def printable_lines(text: str) -> str:
@@ -37,20 +26,10 @@ def quoted(text: str) -> str:
     return "$'" + "".join(_shell_escape(c) for c in text) + "'"
 
 
-def _shows(character: str) -> bool:
-    return character.isprintable() and not _INVISIBLE.match(character)
-
-
-def _escape(character: str) -> str:
-    if character.isprintable():
-        return character.encode("unicode_escape").decode()
-    return repr(character)[1:-1]
-
-
 def _shell_escape(character: str) -> str:
     if character in "\\'":
         return f"\\{character}"
-    if _shows(character):
+    if printable(character) == character:
         return character
     code = ord(character)
     # `\x` is a byte to the shell, `\u` a character.

@@ -79,6 +79,8 @@ def _held(exam: Examination, held: Sequence[Run], least: str) -> Result:
     doubts = sum(str(run.held.get("subject", "")).startswith(EFFECT) for run in held)
     told = f"{least}{counted(len(held), 'run')} held"
     told += f", {doubts} of them for an effect" if doubts else ""
+    untold = sum("unannounced" in run.held for run in held)
+    told += f"; people were not told about {untold} of them" if untold else ""
     listed = exam.program.command("hold list")
     return Result.judged(
         "held", told, warning=f"`{listed}` shows what each waits for" if held else ""

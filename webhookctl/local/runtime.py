@@ -65,7 +65,11 @@ class Runtime:
         self.ministack = Ministack(
             project.state,
             port=kept.port() if kept else None,
-            variables={"SINK_URL": self.sink_url, **(kept.variables if kept else {})},
+            variables={
+                "SINK_URL": self.sink_url,
+                "API_URL": links_url(settings),
+                **(kept.variables if kept else {}),
+            },
         )
         self.front = Front(settings.port, tell, hosts=settings.hosts)
         self.outputs: dict[str, str] = {}
@@ -269,6 +273,12 @@ class Runtime:
                 children=children,
             ),
         )
+
+
+def links_url(settings: Settings) -> str:
+    """Returns the base URL of approval links: a tunnel's, which other machines reach, if any."""
+    tunnel = min(settings.hosts, default="")
+    return f"https://{tunnel}" if tunnel else f"http://{LOOPBACK}:{settings.port}"
 
 
 def _changed(before: Manifest, after: Manifest) -> str:

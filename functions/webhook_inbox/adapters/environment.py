@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from typing import Any, Self
 
 from webhook_inbox.domain.errors import ConfigurationError
@@ -20,16 +20,18 @@ class _Environment:
 
     @classmethod
     def read(cls, environ: Mapping[str, str] = os.environ) -> Self:
-        """Returns the process's environment.
+        """Returns the process's environment; a field with a default may be missing.
 
         Raises:
             ConfigurationError: a variable is missing or cannot be read.
         """
-        return cls(**{field.name: _value(field.type, field.name, environ) for field in fields(cls)})
+        named = (f for f in fields(cls) if f.default is MISSING or environ.get(f.name.upper()))
+        return cls(**{field.name: _value(field.type, field.name, environ) for field in named})
 
     def variables(self) -> dict[str, str]:
         """Returns the variables for `read`."""
-        return {field.name.upper(): _text(getattr(self, field.name)) for field in fields(self)}
+        values = ((field, getattr(self, field.name)) for field in fields(self))
+        return {f.name.upper(): _text(value) for f, value in values if value != f.default}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +71,10 @@ class IngestEnvironment(_QueueEnvironment):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessorEnvironment(_QueueEnvironment):
-    """One lane's processor; its role reaches other lanes' queues only if it splits batches."""
+    """One lane's processor; its role reaches other lanes' queues only if it splits batches.
+
+    `api_url` begins the links of approvers; "" where inbox.toml names none.
+    """
 
     table_name: str
     bucket_name: str
@@ -78,6 +83,7 @@ class ProcessorEnvironment(_QueueEnvironment):
     lane: str
     max_receive_count: int
     code_version: str
+    api_url: str = ""
 
     def reachable(self, manifest: Manifest) -> dict[str, str]:
         """Returns the URL of its own queue, or of all work queues if it splits batches."""

@@ -17,6 +17,7 @@ from typing import Any, Final
 from webhook_inbox import providers
 from webhook_inbox.configuration import inbox_toml
 from webhook_inbox.configuration.addresses import check_addresses
+from webhook_inbox.configuration.approvers import check_approvals
 from webhook_inbox.configuration.bundle_imports import check_imports
 from webhook_inbox.configuration.declared_handlers import declared_by
 from webhook_inbox.configuration.glob_patterns import overlap
@@ -66,6 +67,7 @@ def compile_manifest(
     _check_lanes(handlers.values(), root=root)
     _check_destinations(handlers, known=settings.destinations, root=root)
     _check_mentions(known=settings.destinations, root=root)
+    check_approvals(root, settings.approvers)
     if any(providers.load(spec).batch is not None for spec in settings.sources.values()):
         handlers[SPLIT] = SPLITTER
     manifest = Manifest(
@@ -74,6 +76,7 @@ def compile_manifest(
         handlers=handlers,
         destinations=settings.destinations,
         secrets=settings.secrets,
+        approvers=settings.approvers,
     )
     return replace(manifest, version=_version(manifest))
 

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
+from webhook_inbox.configuration.approvers import Approvers
 from webhook_inbox.configuration.destination import Destination
 from webhook_inbox.configuration.table import ConfigTable, ExactlyOneOf, Header, Name, Text
 from webhook_inbox.domain.manifest import TENANT_PATH
@@ -215,6 +216,9 @@ class Overrides(ConfigTable):
     destinations: dict[str, Any] = Field(
         default={}, description="tables [stages.STAGE.destinations.NAME]"
     )
+    approvers: dict[str, Any] = Field(
+        default={}, description="tables [stages.STAGE.approvers.NAME]"
+    )
     alarms: dict[str, Any] = Field(default={}, description="the table [stages.STAGE.alarms]")
     domain: dict[str, Any] = Field(default={}, description="the table [stages.STAGE.domain]")
     throttle: dict[str, Any] = Field(default={}, description="the table [stages.STAGE.throttle]")
@@ -230,6 +234,7 @@ class InboxDocument(ConfigTable):
     destinations: dict[Name, Destination] = Field(
         default={}, description="tables [destinations.NAME]"
     )
+    approvers: dict[Name, Approvers] = Field(default={}, description="tables [approvers.NAME]")
     alarms: Alarms = Field(default=Alarms(), description="the table [alarms]")
     domain: Domain | None = Field(
         default=None, description="{ name = …, certificate = …, hosted_zone = … }"

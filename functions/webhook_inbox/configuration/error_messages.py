@@ -10,7 +10,14 @@ from webhook_inbox.configuration.table import ConfigTable
 from webhook_inbox.domain.similar_names import did_you_mean
 
 # The number of a path's parts that name the table, by its first part.
-_TABLES: Final = {"sources": 2, "destinations": 2, "stages": 2, "alarms": 1, "domain": 1}
+_TABLES: Final = {
+    "sources": 2,
+    "destinations": 2,
+    "approvers": 2,
+    "stages": 2,
+    "alarms": 1,
+    "domain": 1,
+}
 
 # TOML's words in place of Python's.
 _KINDS: Final = {

@@ -13,13 +13,14 @@ from typing import Any, Final, TypeVar
 from pydantic import ValidationError
 
 from webhook_inbox import providers
+from webhook_inbox.configuration.approvers import check_groups
 from webhook_inbox.configuration.caller_source import ApiKeySource, BasicSource, JwtSource
 from webhook_inbox.configuration.document import Alarms, Domain, InboxDocument, Source, Throttle
 from webhook_inbox.configuration.error_messages import line
 from webhook_inbox.configuration.hmac_source import DeclaredSource
 from webhook_inbox.configuration.table import ConfigTable
 from webhook_inbox.domain.errors import ConfigurationError
-from webhook_inbox.domain.manifest import LOCAL, SMOKE, DestinationSpec, SourceSpec
+from webhook_inbox.domain.manifest import LOCAL, SMOKE, ApproversSpec, DestinationSpec, SourceSpec
 
 Model = TypeVar("Model", bound=ConfigTable)
 _STAGE: Final = re.compile(r"[a-z][a-z0-9-]{0,19}", re.ASCII)
@@ -80,6 +81,7 @@ class Configuration:
         allow_imports: modules that handlers may import although no requirement is known to
             contain them.
         stages: the names of the stages with tables of their own.
+        approvers: the groups of people who approve effects, by name.
     """
 
     sources: Mapping[str, SourceSpec]
@@ -92,6 +94,7 @@ class Configuration:
     allow_imports: tuple[str, ...] = ()
     stages: tuple[str, ...] = ()
     domain: DomainSpec | None = None
+    approvers: Mapping[str, ApproversSpec] = field(default_factory=dict)
 
 
 def load(path: Path, *, stage: str) -> Configuration:
@@ -189,9 +192,13 @@ def _configuration(document: dict[str, Any], *, local: bool = False) -> Configur
     for name, table in inbox.destinations.items():
         _check_apart(f"[destinations.{name}]", name, table.secrets, verifying)
     _check_apart("handler_secrets:", "handlers", inbox.handler_secrets, verifying)
+    destinations = {name: table.spec(name) for name, table in inbox.destinations.items()}
+    approvers = {name: table.spec(name) for name, table in inbox.approvers.items()}
+    check_groups(approvers, destinations)
     return Configuration(
         sources=sources,
-        destinations={name: table.spec(name) for name, table in inbox.destinations.items()},
+        destinations=destinations,
+        approvers=approvers,
         secrets=tuple(sorted({*verifying, *calling, *inbox.handler_secrets})),
         alarms=_alarms(inbox.alarms),
         domain=domain,

@@ -117,6 +117,11 @@ class Held(InboxError):
         # Handlers may pass other types, which could not be stored.
         self.shows = str(shows)
 
+    @property
+    def wake(self) -> Mapping[str, Any]:
+        """The attributes of `Run.held` of a run that wakes by itself."""
+        return {}
+
 
 class Deferred(InboxError):
     """The run waits until `until`, an aware time; no attempt is counted."""

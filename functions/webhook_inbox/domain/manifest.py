@@ -206,8 +206,27 @@ class DestinationSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class ApproversSpec:
+    """A group of people who approve effects.
+
+    Attributes:
+        name: its name, as in `Approval(by=…)`.
+        people: how each person is reached, by name: "DESTINATION:ADDRESS", or "sns:" and the ARN of
+            a topic.
+        escalate_after: seconds after which an open request is announced to `escalate_to` as well,
+            0 for never.
+        escalate_to: the group whose people are asked then, or "".
+    """
+
+    name: str
+    people: Mapping[str, str]
+    escalate_after: float = 0.0
+    escalate_to: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
-    """The sources, handlers and destinations of a stage, by name."""
+    """The sources, handlers, destinations and groups of approvers of a stage, by name."""
 
     stage: str = "dev"
     version: str = ""
@@ -215,6 +234,7 @@ class Manifest:
     handlers: Mapping[str, HandlerSpec] = field(default_factory=dict)
     destinations: Mapping[str, DestinationSpec] = field(default_factory=dict)
     secrets: tuple[str, ...] = ()
+    approvers: Mapping[str, ApproversSpec] = field(default_factory=dict)
 
     def wants(self, source: SourceSpec, type_: str) -> bool:
         """Returns whether the source stores events of this type."""
@@ -280,7 +300,10 @@ class Manifest:
 
     def to_data(self) -> dict[str, Any]:
         """Returns plain dicts, lists and scalars, for `from_data`."""
-        return asdict(self)
+        data = asdict(self)
+        if not self.approvers:
+            del data["approvers"]
+        return data
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> "Manifest":
@@ -292,6 +315,7 @@ class Manifest:
             handlers={name: handler_from(spec) for name, spec in data["handlers"].items()},
             destinations={n: _destination(spec) for n, spec in data["destinations"].items()},
             secrets=tuple(data["secrets"]),
+            approvers={n: ApproversSpec(**s) for n, s in data.get("approvers", {}).items()},
         )
 
 

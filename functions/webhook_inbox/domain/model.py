@@ -49,6 +49,16 @@ class SkipReason(StrEnum):
     OPERATOR = "operator"  # a person closed it while it was dead
 
 
+class RequestState(StrEnum):
+    """The state of a request for approval."""
+
+    OPEN = "open"  # waits for decisions
+    APPROVED = "approved"  # enough people approved, and none denied
+    DENIED = "denied"  # one person denied
+    EXPIRED = "expired"  # undecided in time
+    VOID = "void"  # the effect was requested with other arguments, or the run has ended
+
+
 class DropReason(StrEnum):
     """Why an event was stored without runs although a handler wants its type."""
 
@@ -145,7 +155,9 @@ class Run:
     Attributes:
         progress: the position of a run that splits a batch, for its next attempt.
         held: the approval request: subject, reason, shows, fingerprint, at, and `identical_to`
-            where the event is held for its body.
+            where the event is held for its body. Where people were asked, `request` is the sort key
+            of the request's row, `wake_at` the time at which the run looks again, and
+            `unannounced` says why a person was not told, by name.
         approvals: the decisions by subject: by, reason, at, fingerprint.
         waits_for: the condition a deferred run waits for, like "destination crm" or "resumption".
         reservations: the time, in ms, from which it may call a destination, by destination.

@@ -29,11 +29,12 @@ PART_FROM: Final = 16
 REDACTED: Final = "[secret]"
 # More than one invocation creates.
 CONCEALED: Final = 100
-# The secret that signs completion tokens, and the one that hashes the tokens of rejected
-# deliveries; a name in inbox.toml has no slash.
+# The secrets that sign completion tokens and approval links, and the one that hashes the tokens of
+# rejected deliveries; a name in inbox.toml has no slash.
 COMPLETION_KEY: Final = "inbox/completion-key"
 TOKEN_KEY: Final = "inbox/token-key"  # noqa: S105 - a secret's name
-GENERATED: Final = frozenset({COMPLETION_KEY, TOKEN_KEY})
+APPROVAL_KEY: Final = "inbox/approval-key"
+GENERATED: Final = frozenset({APPROVAL_KEY, COMPLETION_KEY, TOKEN_KEY})
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,3 +40,12 @@ def duration(text: str) -> timedelta:
     if match is None:
         raise ConfigurationError(f'"{text}" is not a duration; write it like "30s", "5m" or "1h"')
     return timedelta(**{_UNITS[match[2]]: int(match[1])})
+
+
+_DAYS: Final = re.compile(r"([1-9][0-9]{0,4})d", re.ASCII)
+
+
+def span(text: str) -> timedelta:
+    """Reads `2d` as well as what `duration` reads; raises ConfigurationError."""
+    match = _DAYS.fullmatch(text)
+    return timedelta(days=int(match[1])) if match else duration(text)

@@ -4,6 +4,9 @@
     happened   approves, and commits the effect in doubt, which is not repeated
     deny       the run is skipped; committed effects remain
 
+Where the people of a group are asked (`approve=Approval(…)`), the caller counts as one of them, and
+the run continues once enough have approved.
+
 The generation is raised before the message is sent, as in replay. Every write is conditional on the
 displayed request, so the first of two concurrent decisions wins.
 """
@@ -18,16 +21,33 @@ from typing import Any, Final
 
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.manifest import Manifest, matches
-from webhook_inbox.domain.model import Run, SkipReason, Status
-from webhook_inbox.domain.ports import Change, Clock, Randomness, Table
+from webhook_inbox.domain.model import RequestState, Run, SkipReason, Status
+from webhook_inbox.domain.ports import Change, Clock, Key, Randomness, Table
 from webhook_inbox.domain.timestamps import EPOCH, from_ms, to_ms
+from webhook_inbox.handlers.approval_wake import is_held_for
 from webhook_inbox.handlers.effects import manual_commit
+from webhook_inbox.handlers.effects.asking import people_of
 from webhook_inbox.handlers.effects.journal import encode
+from webhook_inbox.handlers.effects.requests import (
+    DecisionOutcome,
+    GivenDecision,
+    RequestAddress,
+    RequestRow,
+    RequestRows,
+    Word,
+)
 from webhook_inbox.ledger import audit
 from webhook_inbox.ledger.audit import Actor, AuditedAction, AuditRecord, EventName
 from webhook_inbox.ledger.deadlines import event_end, overdue_at
 from webhook_inbox.ledger.queries import Ledger
-from webhook_inbox.ledger.schema import WAKE, due_entry, key_of_run, run_from, transition
+from webhook_inbox.ledger.schema import (
+    WAKE,
+    due_entry,
+    key_of_run,
+    run_from,
+    run_key,
+    transition,
+)
 from webhook_inbox.ledger.settle import as_seen, cut
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.line import run_ended
@@ -78,6 +98,18 @@ class ApprovalRequest:
     def identical_to(self) -> str:
         """The id of the first event with this event's body, "" if it is held for another reason."""
         return str(self.run.held.get("identical_to", ""))
+
+    @property
+    def request(self) -> Key | None:
+        """The key of the row by which people decide, None if one person decides."""
+        sort_key = self.run.held.get("request")
+        return None if sort_key is None else Key(key_of_run(self.run).pk, sort_key)
+
+    @property
+    def unannounced(self) -> Mapping[str, str]:
+        """Why a person who is asked was not told, by name."""
+        why: Mapping[str, str] = self.run.held.get("unannounced", {})
+        return why
 
     @property
     def since(self) -> datetime | None:
@@ -132,6 +164,9 @@ class ApprovalOutcome(StrEnum):
     DENIED = "denied"  # the run is skipped
     MOVED_ON = "moved_on"  # no longer held for this request: nothing was decided
     EXPIRED = "expired"  # the event has expired: nothing was decided
+    COUNTED = "counted"  # one approval of several that are needed: the run stays held
+    REPEATED = "repeated"  # this person has decided before: the run stays held
+    CLOSED = "closed"  # the people's request has ended: the run looks at it by itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +178,13 @@ class Decision:
         run: the run as it is now, None if it expired.
         committed: for `happened`, True if the commit was recorded, False if an earlier one exists;
             else None.
+        request: the request as it is now, where people decide.
     """
 
     outcome: ApprovalOutcome
     run: Run | None
     committed: bool | None = None
+    request: RequestRow | None = None
 
 
 class Approvals:
@@ -167,12 +204,13 @@ class Approvals:
     ) -> None:
         self._manifest = manifest
         self._table = table
+        self._rows = RequestRows(table)
         self._lanes = lanes
         self._clock = clock
         self._randomness = randomness
 
     def approve(self, hold: ApprovalRequest, *, by: Actor, reason: str) -> Decision:
-        """Approves the request as displayed; the run continues.
+        """Approves the request as displayed; the run continues, if people decide once enough have.
 
         Raises:
             Unavailable: the ledger failed; the decision may be recorded, and can be repeated.
@@ -180,6 +218,8 @@ class Approvals:
         if self._expired(hold):
             return Decision(ApprovalOutcome.EXPIRED, hold.run)
         recorded = self._audit(AuditedAction.APPROVE, hold, by, reason)
+        if hold.request is not None:
+            return _concluded(recorded, self._count(hold, Word.APPROVE, by, reason))
         return _concluded(recorded, self._let_go(hold, by, reason))
 
     def happened(self, hold: ApprovalRequest, result: Any, *, by: Actor, reason: str) -> Decision:
@@ -210,6 +250,57 @@ class Approvals:
             Unavailable: as for `approve`.
         """
         recorded = self._audit(AuditedAction.DENY, hold, by, reason)
+        if hold.request is not None:
+            return _concluded(recorded, self._count(hold, Word.DENY, by, reason))
+        return _concluded(recorded, self._end(hold, by, reason))
+
+    # -- requests that people decide
+
+    def count(
+        self, address: RequestAddress, person: str, word: Word, *, by: Actor, reason: str
+    ) -> tuple[DecisionOutcome, RequestRow | None]:
+        """Records one person's decision; the one that was missing continues or ends the run.
+
+        Raises:
+            Unavailable: the ledger failed; the decision may be recorded, and can be repeated.
+        """
+        now = self._clock.now()
+        given = GivenDecision(word, now, cut(reason), str(by.proof))
+        outcome, request = self._rows.decide(address, person, given, mark=self._randomness.token())
+        if request is not None:
+            self._follow(request, by, reason)
+        return outcome, request
+
+    def _count(self, hold: ApprovalRequest, word: Word, by: Actor, reason: str) -> Decision:
+        now, key = self._clock.now(), hold.request
+        request = None if key is None else self._rows.find(key, now)
+        if request is None:
+            return Decision(ApprovalOutcome.MOVED_ON, self._now_there(hold))
+        people = people_of(request, self._manifest.approvers)
+        outcome, request = self.count(
+            request.address, person_of(by, people), word, by=by, reason=reason
+        )
+        run = self._now_there(hold)
+        return Decision(_told(outcome, request), run, request=request)
+
+    def _follow(self, request: RequestRow, by: Actor, reason: str) -> None:
+        """Continues or ends the run of a decided request, unless it looks by itself."""
+        address = request.address
+        if request.state not in {RequestState.APPROVED, RequestState.DENIED}:
+            return
+        row = self._table.get(run_key(address.source, address.event_id, address.handler))
+        run = None if row is None else run_from(row)
+        if run is None or not is_held_for(run, request):
+            return
+        hold = ApprovalRequest(run)
+        if request.state is RequestState.APPROVED:
+            self._let_go(hold, by, reason)
+        else:
+            self._end(hold, by, reason)
+
+    # -- the run
+
+    def _end(self, hold: ApprovalRequest, by: Actor, reason: str) -> Decision:
         now = self._clock.now()
         change = Change(
             set={
@@ -227,9 +318,7 @@ class Approvals:
             with suppress(Unavailable):
                 run_ended(self._table, run, now=now)
         outcome = ApprovalOutcome.DENIED if run else ApprovalOutcome.MOVED_ON
-        return _concluded(recorded, Decision(outcome, run or self._now_there(hold)))
-
-    # -- the run
+        return Decision(outcome, run or self._now_there(hold))
 
     def _let_go(self, hold: ApprovalRequest, by: Actor, reason: str) -> Decision:
         run, now = hold.run, self._clock.now()
@@ -324,6 +413,32 @@ _OF_THE_HOLD: Final = (
     "resends",
     "waits_for",
 )
+
+
+def person_of(by: Actor, people: Mapping[str, str]) -> str:
+    """Returns the name under which a caller of AWS decides; a person who is asked counts once.
+
+    A caller is such a person if the last part of the ARN, before any "@", is the person's name.
+    """
+    name = by.name.rpartition("/")[2].partition("@")[0].lower()
+    return name if name in people else by.name
+
+
+def _told(outcome: DecisionOutcome, request: RequestRow | None) -> ApprovalOutcome:
+    """Returns the outcome for an operator of a decision about a request of people."""
+    if outcome in {DecisionOutcome.RECORDED, DecisionOutcome.REPEATED} and request is not None:
+        ended = {
+            RequestState.APPROVED: ApprovalOutcome.APPROVED,
+            RequestState.DENIED: ApprovalOutcome.DENIED,
+        }
+        if request.state in ended:
+            return ended[request.state]
+    told = {
+        DecisionOutcome.RECORDED: ApprovalOutcome.COUNTED,
+        DecisionOutcome.REPEATED: ApprovalOutcome.REPEATED,
+        DecisionOutcome.CONFLICT: ApprovalOutcome.REPEATED,
+    }
+    return told.get(outcome, ApprovalOutcome.CLOSED)
 
 
 def _concluded(recorded: AuditRecord, decision: Decision) -> Decision:

@@ -13,7 +13,7 @@ from webhook_inbox.domain.manifest import DestinationSpec
 from webhook_inbox.handlers.completions.tokens import CompletionToken
 from webhook_inbox.handlers.completions.wait import EVERY, Waiting
 from webhook_inbox.handlers.effects.effect import Effects
-from webhook_inbox.handlers.effects.plan import DAY, NEEDS
+from webhook_inbox.handlers.effects.plan import DAY, NEEDS, Approval
 from webhook_inbox.handlers.policies import require_approval
 
 Clients = Callable[[DestinationSpec, "Context"], Any]
@@ -67,7 +67,7 @@ class Context:
         probe: Callable[[IdempotencyKey], Any] | None = None,
         in_doubt: str | None = None,
         key_lifetime: str | timedelta = DAY,
-        approve: bool = False,
+        approve: bool | Approval = False,
         needs: float = NEEDS,
     ) -> Any:
         """Runs a side effect once, and returns its recorded result in every later attempt.
@@ -93,7 +93,8 @@ class Context:
                 decides). By default "hold" if `fn` takes no key.
             key_lifetime: how long the downstream keeps a key; 24 h as at Stripe. An effect in
                 doubt is held where the attempt could end later than this.
-            approve: hold the run until a person approves: `webhookctl hold approve`.
+            approve: hold the run until a person approves: `webhookctl hold approve`. `Approval(…)`
+                announces the request to the people of a group, and needs `args`.
             needs: seconds that must be left in the attempt for the effect to start.
 
         Raises:

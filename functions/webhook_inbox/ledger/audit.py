@@ -36,6 +36,8 @@ class Proof(StrEnum):
     STS = "sts"  # webhookctl asked AWS STS for the caller's ARN
     LOCAL = "local"  # the user of the machine, for an inbox on it
     CLAIMED = "claimed"  # the payload of an invocation names it; nothing verifies it
+    LINK = "link"  # the person's own link of a request for approval
+    INBOX = "inbox"  # the inbox itself, by its configuration
 
 
 class AuditedAction(StrEnum):
@@ -60,6 +62,10 @@ class AuditedAction(StrEnum):
     ERASE = "erase"
     SHOW_PERSONAL = "show-personal"
     TEST_ALARMS = "test alarms"
+    ASK = "ask"  # people for the approval of an effect, as all of these by the inbox itself
+    ANNOUNCE = "announce"  # the request to one person
+    ESCALATE = "escalate"  # the request to the next group
+    EXPIRE = "expire"  # the request: undecided in time, or void
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +105,9 @@ class Actor:
         unverified = " (unverified)" if self.proof is Proof.CLAIMED else ""
         behalf = f" for {self.on_behalf_of}" if self.on_behalf_of else ""
         return f"{self.name or 'unknown'}{unverified}{behalf}"
+
+
+INBOX: Final = Actor("webhook-inbox", Proof.INBOX)
 
 
 class EventName(NamedTuple):
@@ -199,7 +208,7 @@ def record(  # noqa: PLR0913 - one parameter per attribute
     Raises:
         Unavailable: the table failed; the caller must not perform the action.
     """
-    place = f"{to_ms(now):013d}#{randomness.token()}"
+    place = _place(randomness, now)
     lives = {} if part else {Key(f"audit#{now:%Y-%m-%d}", place): AUDIT_LIFE}
     if event is not None:
         lives[Key(event_pk(*event), ACTION_PREFIX + place)] = EVENT_LIFE
@@ -219,6 +228,46 @@ def record(  # noqa: PLR0913 - one parameter per attribute
             }
         )
     return AuditRecord(table, tuple(lives))
+
+
+def note(
+    table: Table,
+    randomness: Randomness,
+    *,
+    action: AuditedAction,
+    by: Actor,
+    request: Mapping[str, str],
+    event: EventName,
+    now: datetime,
+) -> None:
+    """Writes the finished rows of what the inbox itself has done about an event.
+
+    Raises:
+        Unavailable: the table failed; the action is done, and its own row says so.
+    """
+    place = _place(randomness, now)
+    lives = {
+        Key(f"audit#{now:%Y-%m-%d}", place): AUDIT_LIFE,
+        Key(event_pk(*event), ACTION_PREFIX + place): EVENT_LIFE,
+    }
+    for key, life in lives.items():
+        table.put(
+            {
+                "pk": key.pk,
+                "sk": key.sk,
+                "action": str(action),
+                **by.attributes(),
+                "reason": "",
+                "request": dict(request),
+                "event_ids": _named([event.event_id]),
+                "counts": {"done": 1},
+                "expires_at": to_seconds(now + life),
+            }
+        )
+
+
+def _place(randomness: Randomness, now: datetime) -> str:
+    return f"{to_ms(now):013d}#{randomness.token()}"
 
 
 def begun(

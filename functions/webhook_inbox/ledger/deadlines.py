@@ -1,8 +1,10 @@
 """When the reconciler reads a run next: its `due_at` in the `by_due` index."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
+from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.ledger.schema import EVENT_LIFE, EXPIRY_WARNING, RUN_LIFE
 
 # The queues' visibility timeout: six times the longest function timeout.
@@ -20,6 +22,9 @@ RESENDS: Final = (
     timedelta(days=1),
 )
 LAST_WAIT: Final = timedelta(days=1)
+# A run that people decide is read this often: a worker may be lost between its last look at the
+# request and the end of its attempt.
+HELD_LOOK: Final = timedelta(hours=1)
 
 
 def overdue_at(due: datetime) -> datetime:
@@ -30,6 +35,13 @@ def overdue_at(due: datetime) -> datetime:
 def next_resend(now: datetime, resends: int) -> datetime:
     """Returns when to read a run again after its `resends`-th resend."""
     return now + (RESENDS[resends] if resends < len(RESENDS) else LAST_WAIT)
+
+
+def held_look_at(held: Mapping[str, Any], now: datetime, at: datetime) -> datetime:
+    """Returns when to read a held run: `at`, or earlier if it has to wake by itself."""
+    if "wake_at" not in held:
+        return at
+    return min(at, now + HELD_LOOK, from_ms(held["wake_at"]))
 
 
 def event_end(run_expires_at: datetime) -> datetime:

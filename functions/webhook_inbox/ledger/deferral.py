@@ -138,3 +138,26 @@ def resume(
         remove=("parked", "next_attempt_at", "lease_id", "waits_for", *ended),
     )
     transition(table, key_of_run(run), change, when=unchanged)
+
+
+def wake(table: Table, run: Run, *, unchanged: Condition, now: datetime) -> Run:
+    """Makes a held run pending under its next generation; the caller then sends it.
+
+    A person may still decide its request: the next attempt reads the request. The wait does not
+    count towards the run's maximum age.
+
+    Raises:
+        ConditionFailed: the run was changed since it was read.
+        Unavailable: the table failed; the change may have been made.
+    """
+    change = Change(
+        set={
+            "status": str(Status.PENDING),
+            "generation": run.generation + 1,
+            "resumed_at": to_ms(now),
+            "last_at": to_ms(now),
+            **due_entry(key_of_run(run), overdue_at(now)),
+        },
+        remove=("held", "lease_id", "claimed_until", "next_attempt_at", "resends"),
+    )
+    return run_from(transition(table, key_of_run(run), change, when=unchanged))

@@ -5,6 +5,7 @@
     same                          run#{handler}            run: ledger/lease, settle, deferral
     same                          effect#{handler}#{name}  effect: handlers/effects/journal
     same                          wait#{handler}#{name}    job: handlers/completions/journal
+    same                          approval#{handler}#{of}  request: handlers/effects/requests
     same                          action#{time}#{token}    action on the event: ledger/audit
     effect#{name}#{key}           effect                   shared effect: handlers/effects/journal
     ordering_key#{handler}#{key}  state#{kind}             key's state: handlers/ordering/key_state
@@ -87,6 +88,7 @@ ID_LIMIT: Final = 512
 RUN_PREFIX: Final = "run#"
 EFFECT_PREFIX: Final = "effect#"
 WAIT_PREFIX: Final = "wait#"
+APPROVAL_PREFIX: Final = "approval#"
 ACTION_PREFIX: Final = "action#"
 _RUN_TIMES: Final = (
     "claimed_until",

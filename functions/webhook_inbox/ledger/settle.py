@@ -11,7 +11,7 @@ from webhook_inbox.domain.errors import ConditionFailed, InboxError, Unavailable
 from webhook_inbox.domain.model import Attempt, Run, Status, StoredEvent, WaitStrategy
 from webhook_inbox.domain.ports import Change, Key, Table
 from webhook_inbox.domain.timestamps import from_seconds, to_ms, to_seconds
-from webhook_inbox.ledger.deadlines import expiry_warning_at, overdue_at
+from webhook_inbox.ledger.deadlines import expiry_warning_at, held_look_at, overdue_at
 from webhook_inbox.ledger.schema import (
     EFFECT_LIFE,
     EFFECT_PREFIX,
@@ -250,7 +250,7 @@ def _waiting(run: Run, settlement: Settlement) -> Mapping[str, Any]:
     if settlement.held:
         values["held"] = dict(settlement.held)
     if settlement.status is Status.HELD:
-        look = expiry_warning_at(run.expires_at or now)
+        look = held_look_at(settlement.held, now, expiry_warning_at(run.expires_at or now))
     else:
         values["next_attempt_at"] = to_ms(due)
         look = due if settlement.wait is WaitStrategy.PARKED else overdue_at(due)

@@ -12,13 +12,17 @@ from webhook_inbox.destinations.gate import Gate
 from webhook_inbox.destinations.propagation import CallChain
 from webhook_inbox.domain.manifest import SMOKE, HandlerSpec, Manifest
 from webhook_inbox.domain.model import Run, StoredEvent
-from webhook_inbox.domain.ports import Clock, Table
+from webhook_inbox.domain.ports import Clock, Randomness, Table
 from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.domain.trace import Trace
+from webhook_inbox.handlers.announcements import Announcer
+from webhook_inbox.handlers.approval_wake import ApprovalWake
 from webhook_inbox.handlers.completions.jobs import Jobs
 from webhook_inbox.handlers.context import Clients, Context
+from webhook_inbox.handlers.effects.asking import Asking, PeopleAsked
 from webhook_inbox.handlers.effects.effect import Effects
 from webhook_inbox.handlers.effects.journal import EffectJournal
+from webhook_inbox.handlers.effects.requests import RequestRows
 from webhook_inbox.handlers.event import Event
 from webhook_inbox.handlers.ordering.turns import Orders
 from webhook_inbox.handlers.policies import enforce
@@ -32,9 +36,11 @@ class Invoker:
     Args:
         handlers: returns a handler; imports its module.
         clients: returns the client of a destination.
+        announcer: tells people about requests for approval.
+        wakes: wakes a run whose request was decided while it was being held.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each a keyword of its own
         self,
         *,
         manifest: Manifest,
@@ -46,6 +52,9 @@ class Invoker:
         clients: Clients,
         secrets: SecretCache,
         clock: Clock,
+        randomness: Randomness,
+        announcer: Announcer,
+        wakes: ApprovalWake,
     ) -> None:
         self._manifest = manifest
         self._handlers = handlers
@@ -56,6 +65,9 @@ class Invoker:
         self._clients = clients
         self._secrets = secrets
         self._clock = clock
+        self._randomness = randomness
+        self._announcer = announcer
+        self._wakes = wakes
 
     def call(
         self,
@@ -91,18 +103,37 @@ class Invoker:
         # process costs an attempt, like a handler that does.
         registered = smoke_handler(run) if spec.name == SMOKE else self._handlers(spec)
         handed = _handed(event, registered)
-        context = self._context(event, run, chain, reservations, effects, hide, end)
+        asking = self._asking(event, run, hide)
+        context = self._context(event, run, chain, reservations, effects, hide, end, asking)
         body = handed.json() if spec.order else None
         with self._orders.turn(spec, run, body, backfill=registered.backfill, lane=lane):
             if registered.policy is not None:
                 enforce(registered.policy(handed, context), run.approvals)
-            registered.function(handed, context)
-            context.effects.require_answers()
+            try:
+                registered.function(handed, context)
+                context.effects.require_answers()
+            except PeopleAsked as asked:
+                self._announcer.announce(asked, asking, context, end=end)
+                raise
 
     def settled(self, error: BaseException | None, run: Run, *, lane: str) -> None:
         """Completes orders and jobs after the run was settled with `error`. Never raises."""
         self._orders.settled(error, run, lane=lane)
         self._jobs.settled(error, run, lane=lane)
+        if isinstance(error, PeopleAsked):
+            self._wakes.settled(error.request, run, lane=lane)
+
+    def _asking(self, event: StoredEvent, run: Run, hide: Callable[[str], str]) -> Asking:
+        return Asking(
+            RequestRows(self._table),
+            self._table,
+            run,
+            self._manifest.approvers,
+            self._clock,
+            self._randomness,
+            event.received_at,
+            hide=lambda text: hide(self._secrets.redact(text)),
+        )
 
     def _context(
         self,
@@ -113,6 +144,7 @@ class Invoker:
         outcomes: dict[str, str],
         hide: Callable[[str], str],
         end: datetime,
+        asking: Asking,
     ) -> Context:
         effects = Effects(
             EffectJournal(self._table, run, received_at=event.received_at),
@@ -122,6 +154,7 @@ class Invoker:
             redact=self._secrets.redact,
             hide=hide,
             outcomes=outcomes,
+            asking=asking,
         )
         return Context(
             source=event.source,

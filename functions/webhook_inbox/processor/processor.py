@@ -19,6 +19,8 @@ from webhook_inbox.domain.model import Run, Status, StoredEvent, WaitStrategy
 from webhook_inbox.domain.personal import PersonalTexts
 from webhook_inbox.domain.ports import Blobs, Clock, Executor, Item, Message, Randomness, Table
 from webhook_inbox.domain.secrets import SecretCache
+from webhook_inbox.handlers.announcements import Announcer, NoTopics, Topics
+from webhook_inbox.handlers.approval_wake import ApprovalWake
 from webhook_inbox.handlers.completions.jobs import Jobs
 from webhook_inbox.handlers.context import Clients, no_clients
 from webhook_inbox.handlers.ordering.turns import Orders
@@ -50,6 +52,7 @@ MISSING_EVENT_GRACE: Final = timedelta(minutes=15)
 STORAGE_PAUSE: Final = timedelta(minutes=1)
 # More attempts than any handler may declare.
 UNLIMITED_ATTEMPTS: Final = 1_000_000
+NO_TOPICS: Final = NoTopics()
 
 
 class Processor:
@@ -59,6 +62,8 @@ class Processor:
         handlers: returns a handler's function and declarations; imports its module.
         lanes: the queue of the worker's own lane; all queues where it splits batches.
         clients: returns the client of a destination.
+        api_url: the inbox's URL, with which the links of requests for approval begin.
+        topics: publishes these requests to topics of Amazon SNS.
     """
 
     def __init__(  # noqa: PLR0913 - each a keyword of its own
@@ -74,6 +79,8 @@ class Processor:
         clock: Clock,
         randomness: Randomness,
         clients: Clients = no_clients,
+        api_url: str = "",
+        topics: Topics = NO_TOPICS,
     ) -> None:
         self._manifest = manifest
         self._table = table
@@ -97,6 +104,15 @@ class Processor:
             clients=clients,
             secrets=secrets,
             clock=clock,
+            randomness=randomness,
+            announcer=Announcer(
+                groups=manifest.approvers,
+                api_url=api_url,
+                secrets=secrets,
+                clock=clock,
+                topics=topics,
+            ),
+            wakes=ApprovalWake(table=table, lanes=lanes, clock=clock),
         )
         self._splitter = Splitter(
             manifest=manifest,

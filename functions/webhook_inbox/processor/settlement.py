@@ -214,6 +214,7 @@ class Settler:
             "shows": cut(self._redact(leased, error.shows)),
             "fingerprint": error.fingerprint,
             "at": to_ms(now),
+            **error.wake,
         }
         leased = leased.in_line(now)
         self._settle(leased, Settlement(Status.HELD, "held", now, reason, spent=False, held=held))

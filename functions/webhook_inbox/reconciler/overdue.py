@@ -9,17 +9,18 @@ from typing import Final
 from webhook_inbox.domain.conditions import Condition, Equals, every
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.manifest import Manifest
-from webhook_inbox.domain.model import Run, Status
-from webhook_inbox.domain.ports import Change, Item, Parallel, Table
+from webhook_inbox.domain.model import RequestState, Run, Status
+from webhook_inbox.domain.ports import Change, Item, Key, Parallel, Table
 from webhook_inbox.domain.timestamps import EPOCH, from_ms, to_ms
 from webhook_inbox.ledger.deadlines import (
     RESENDS,
     event_end,
     expiry_warning_at,
+    held_look_at,
     next_resend,
     overdue_at,
 )
-from webhook_inbox.ledger.deferral import resume
+from webhook_inbox.ledger.deferral import resume, wake
 from webhook_inbox.ledger.lease import CLOCK_SKEW
 from webhook_inbox.ledger.pauses import (
     RECHECK,
@@ -187,7 +188,7 @@ class OverdueRuns:
             return self._give_up(run, "expired: it waited until its event's end", Action.EXPIRED)
         last_call = run.expires_at is not None and expiry_warning_at(run.expires_at) <= self._now
         if run.status is Status.HELD:
-            done = self._move(run, self._now + A_DAY, unchanged)
+            done = self._look_at_held(run, unchanged)
         elif run.parked:
             done = self._look_at_parked(run, unchanged)
         else:
@@ -198,6 +199,22 @@ class OverdueRuns:
         if run.status is not Status.PROCESSING or run.claimed_until is None:
             return False
         return run.claimed_until >= self._now - CLOCK_SKEW
+
+    def _look_at_held(self, run: Run, unchanged: Condition) -> Handled:
+        """Wakes a run whose request is decided, or is to be announced, escalated or ended."""
+        if "wake_at" not in run.held:
+            return self._move(run, self._now + A_DAY, unchanged)
+        if self._pause_of(run):
+            return self._move(run, self._now + RECHECK, unchanged)
+        if from_ms(run.held["wake_at"]) > self._now and not self._is_decided(run):
+            again = held_look_at(run.held, self._now, self._now + A_DAY)
+            return self._move(run, again, unchanged)
+        woken = wake(self._table, run, unchanged=unchanged, now=self._now)
+        return Handled(Action.RESUMED, RunMessage.of(woken))
+
+    def _is_decided(self, run: Run) -> bool:
+        request = self._table.get(Key(key_of_run(run).pk, run.held["request"]))
+        return request is None or request["state"] != RequestState.OPEN
 
     def _look_at_parked(self, run: Run, unchanged: Condition) -> Handled:
         due = run.next_attempt_at or self._now

@@ -1,6 +1,6 @@
 """An in-memory inbox for handler tests."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import nullcontext
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -29,6 +29,8 @@ class Inbox:
     Args:
         handlers: the directory with `inbox.toml` and `handlers/`, or routers.
         destinations: fakes by name; every other destination of inbox.toml gets a default fake.
+        approvers: the names of the people by group, for `Approval(by=…)`; instead of the groups of
+            inbox.toml with these names. No message is sent to them.
         secrets: values by name; every other secret of inbox.toml gets a value. None removes one.
         stage: the stage whose values of inbox.toml apply.
         at: the initial time; now, unless given.
@@ -43,12 +45,14 @@ class Inbox:
         self,
         *handlers: str | Path | Router,
         destinations: Mapping[str, Fake] | None = None,
+        approvers: Mapping[str, Collection[str]] | None = None,
         secrets: Mapping[str, str | None] | None = None,
         stage: str = "local",
         at: datetime | None = None,
     ) -> None:
         found = _project(handlers, stage)
         manifest = project.with_destinations(found, destinations or {})
+        manifest = project.with_approvers(manifest, approvers or {})
         self._project = project.Project(manifest, found.load, found.root)
         self._clock = ManualClock(at or SystemClock().now().replace(microsecond=0))
         self.destinations = Fakes({name: Fake() for name in manifest.destinations})

@@ -2,7 +2,7 @@
 
 import importlib
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -11,7 +11,14 @@ from typing import Final
 
 from webhook_inbox.configuration.compile import compile_manifest
 from webhook_inbox.configuration.destination import Destination
-from webhook_inbox.domain.manifest import DestinationSpec, HandlerSpec, Manifest, SourceSpec
+from webhook_inbox.domain.manifest import (
+    ApproversSpec,
+    DestinationSpec,
+    HandlerSpec,
+    Manifest,
+    SourceSpec,
+)
+from webhook_inbox.handlers.announcements import SNS
 from webhook_inbox.handlers.coroutines import plain
 from webhook_inbox.handlers.router import Registered, Router
 from webhook_inbox.testing.errors import KitError, hidden, unknown
@@ -76,6 +83,15 @@ def with_destinations(project: Project, fakes: Mapping[str, Fake]) -> Manifest:
             raise unknown("destination in inbox.toml", name, known)
     changed = {name: _spec(name, fake, known.get(name)) for name, fake in fakes.items()}
     return replace(manifest, destinations={**known, **changed})
+
+
+def with_approvers(manifest: Manifest, groups: Mapping[str, Collection[str]]) -> Manifest:
+    """Returns the manifest with these groups; their people are reached by a topic each."""
+    made = {
+        name: ApproversSpec(name, {person: f"{SNS}:{person}" for person in people})
+        for name, people in groups.items()
+    }
+    return replace(manifest, approvers={**manifest.approvers, **made})
 
 
 def _spec(name: str, fake: Fake, known: DestinationSpec | None) -> DestinationSpec:

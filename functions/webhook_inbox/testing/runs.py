@@ -1,7 +1,7 @@
 """A run in a test, read from the ledger on each access."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Self
 
@@ -126,15 +126,15 @@ class HandlerRun:
         self._runtime.settle()
         return self
 
-    def approve(self, reason: str = "approved in a test") -> Self:
-        """Approves the held run, which then continues."""
+    def approve(self, reason: str = "approved in a test", *, by: str = TESTER.name) -> Self:
+        """Approves the held run, which continues; with `Approval`, once enough people have."""
         hold, approve = self._hold(), self._runtime.approvals.approve
-        return self._operate(lambda: approve(hold, by=TESTER, reason=reason))
+        return self._operate(lambda: approve(hold, by=replace(TESTER, name=by), reason=reason))
 
-    def deny(self, reason: str = "denied in a test") -> Self:
+    def deny(self, reason: str = "denied in a test", *, by: str = TESTER.name) -> Self:
         """Denies the held run, which is skipped."""
         hold, deny = self._hold(), self._runtime.approvals.deny
-        return self._operate(lambda: deny(hold, by=TESTER, reason=reason))
+        return self._operate(lambda: deny(hold, by=replace(TESTER, name=by), reason=reason))
 
     def happened(self, result: Any = None, *, reason: str = "seen in a test") -> Self:
         """Commits the effect in doubt with this result; the run then continues."""

@@ -59,6 +59,15 @@ STORED: Final = frozenset({IngestOutcome.ACCEPTED, IngestOutcome.HELD, IngestOut
 JUMPS: Final = 2000
 # The person who decides and completes in a test.
 TESTER: Final = Actor("tester", Proof.LOCAL)
+# Begins the links of approvers.
+API_URL: Final = "https://inbox.example"
+
+
+class _SilentTopics:
+    """Takes the messages to people without a fake."""
+
+    def publish(self, arn: str, subject: str, text: str) -> None:
+        """See `Topics`."""
 
 
 class InMemoryRuntime:
@@ -256,6 +265,8 @@ class InMemoryRuntime:
             clock=self._clock,
             randomness=self._randomness,
             clients=self._client,
+            api_url=API_URL,
+            topics=_SilentTopics(),
         )
 
     def _client(self, spec: DestinationSpec, call: Context) -> Any:

@@ -13,7 +13,7 @@ from webhook_inbox.domain.errors import InboxError
 from webhook_inbox.domain.manifest import HandlerSpec, Manifest, SourceSpec
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Provider, Sample, Verified
-from webhook_inbox.domain.secrets import COMPLETION_KEY
+from webhook_inbox.domain.secrets import APPROVAL_KEY, COMPLETION_KEY
 from webhook_inbox.testing.errors import KitError, hidden
 
 __tracebackhide__ = hidden
@@ -24,7 +24,7 @@ SIGNING: Final = "whsec_dGVzdGluZy1vbmx5LXNlY3JldCE="
 def values(manifest: Manifest, given: Mapping[str, str | None]) -> dict[str, tuple[str, ...]]:
     """Returns a value for each secret, in the form that its user expects."""
     found: dict[str, str | None] = {
-        name: f"testing-{name}" for name in (*manifest.secrets, COMPLETION_KEY)
+        name: f"testing-{name}" for name in (*manifest.secrets, APPROVAL_KEY, COMPLETION_KEY)
     }
     for spec in manifest.destinations.values():
         named = spec.auth.get("bearer") or spec.auth.get("secret")

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from aws_lambda_powertools import Logger
 
-from webhook_inbox import Context, Deferred, Event, Permanent, Router
+from webhook_inbox import Approval, Context, Deferred, Event, Permanent, Router
 
 lab: Final = Router("lab", source="acme")
 SEEN: Final[list[tuple[str, int, str]]] = []
@@ -66,6 +66,17 @@ def wait(event: Event, ctx: Context) -> None:
 @lab.on("lab.long")
 def long(event: Event, ctx: Context) -> None:
     RESULTS.append(ctx.wait_for("render", lambda key, token: JOBS.append(token.path)))
+
+
+@lab.on("lab.refund", destinations=["sink"])
+def refund(event: Event, ctx: Context) -> None:
+    order = event.json()["order"]
+    ctx.effect(
+        "refund",
+        lambda: ctx.http("sink").post("/refunds", json=order).json(),
+        args=order,
+        approve=Approval(by="finance", count=2, expires="2d"),
+    )
 
 
 @lab.on("lab.leak", backoff="fast")

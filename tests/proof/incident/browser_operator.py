@@ -18,6 +18,7 @@ class BrowserOperator:
 
     def __init__(self, page: Page) -> None:
         self._page = page
+        page.set_default_timeout(PATIENCE)
 
     def enter(self, link: str) -> None:
         """Opens the link that the session printed."""
@@ -53,9 +54,10 @@ class BrowserOperator:
 
     def replays_group(self, text: str) -> None:
         """Replays the group of dead letters that has a text: one run first, then the rest."""
-        self._plan(self._group(text))
+        self.waits_for("Dead letters", text)
+        self._plan(self._page.locator("section.group").filter(has_text=text).first)
         self._sent("Send the canary and wait for its outcome")
-        expect(self._page.locator("#replay")).to_contain_text("since then: 1 done")
+        self._shows("#replay", "since then: 1 done")
         self._page.get_by_role("link", name="The selection: send the rest").click()
         rest = self._page.get_by_role("button", name=re.compile("^Send all"))
         if rest.is_enabled():
@@ -75,13 +77,12 @@ class BrowserOperator:
 
         assert eventually(none_left), self._page.locator("main").inner_text()
 
-    def _group(self, text: str) -> Locator:
-        self.open("Dead letters")
-        return self._page.locator("section.group").filter(has_text=text).first
-
     def _plan(self, group: Locator) -> None:
         group.get_by_role("button", name="Replay this group").click()
-        expect(self._page.locator("main")).to_contain_text("The selection")
+        self._shows("main", "The selection")
+
+    def _shows(self, place: str, text: str) -> None:
+        expect(self._page.locator(place)).to_contain_text(text, timeout=PATIENCE)
 
     def _sent(self, button: str | re.Pattern[str]) -> None:
         """Starts a replay, and waits for its end as the page shows it by itself."""
@@ -93,6 +94,7 @@ class BrowserOperator:
         """Verifies the rejected deliveries again and returns what the page says."""
         self.open("Rejected")
         self._page.get_by_role("link", name="Verify these again").click()
+        self._shows("main", "Verified with the present secrets")
         return self._page.locator("main").inner_text()
 
     def sets_secret(self, source: str, value: str) -> None:

@@ -69,6 +69,14 @@ def test_variables_are_named_as_the_fields_in_capitals() -> None:
     }
 
 
+def test_a_variable_with_a_default_may_be_missing() -> None:
+    linked = replace(PROCESSOR, api_url="https://hooks.example")
+
+    assert linked.variables()["API_URL"] == "https://hooks.example"
+    assert ProcessorEnvironment.read(linked.variables()) == linked
+    assert ProcessorEnvironment.read({**PROCESSOR.variables(), "API_URL": ""}) == PROCESSOR
+
+
 def test_the_process_is_read_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in PROCESSOR.variables().items():
         monkeypatch.setenv(name, value)

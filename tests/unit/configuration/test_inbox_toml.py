@@ -305,7 +305,7 @@ def test_a_mistake_that_no_stage_made_is_not_blamed_on_one() -> None:
         ("[a]\n[a]\n", "not TOML: "),
         ("[source.acme]", 'source: unknown key; did you mean "sources"?'),
         ("x = 1",
-         "x: unknown key; remove it (the keys here are alarms, allow_imports, destinations,"),
+         "x: unknown key; remove it (the keys here are alarms, allow_imports, approvers,"),
         ("sources = 1", "[sources] must be a table; give tables [sources.NAME]"),
         ("[sources]\nacme = 1", "[sources.acme] must be a table; give tables"),
         ("[sources.acme]", '[sources.acme] provider: missing; give the provider, like "stripe"'),

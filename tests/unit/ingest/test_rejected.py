@@ -21,6 +21,7 @@ from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import NOWHERE, Fetch, Fetcher, Item
 from webhook_inbox.domain.provider import Sample, Verified
 from webhook_inbox.domain.secrets import TOKEN_KEY, SecretCache
+from webhook_inbox.domain.timestamps import to_ms, to_seconds
 from webhook_inbox.ingest.deduplication import IdempotentReceiver
 from webhook_inbox.ingest.ingest import Ingest
 from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
@@ -621,3 +622,29 @@ def test_a_signature_of_a_longer_key_is_well_formed(bits: int) -> None:
     case = signed("wise")
     headers = {**case.delivery.headers, "x-signature-sha256": b64encode(bytes(bits // 8)).decode()}
     case.provider.precheck(replace(case.delivery, headers=headers), ())
+
+
+def stored(world: World, number: int) -> Item:
+    at = to_ms(world.now + timedelta(minutes=number))
+    row = {"pk": "rejected#it", "sk": f"{at:013d}#{number:016x}", "reason": "stale"}
+    world.table.put({**row, "expires_at": to_seconds(world.now) + 86400})
+    return row
+
+
+def test_a_delivery_is_found_by_its_id_without_a_search(world: World) -> None:
+    rows = [stored(world, number) for number in range(5)]
+    wanted = RejectedFilter(ids=(rows[3]["sk"].replace("#", "-"), "no-such-id"))
+    world.table.query = None  # type: ignore[assignment, method-assign]
+    [found] = find(world.table, "it", wanted, now=world.now)
+    assert found.row["sk"] == rows[3]["sk"]
+
+
+def test_a_search_from_the_newest_on_ends_behind_its_time(world: World) -> None:
+    rows = [stored(world, number) for number in range(5)]
+    read = list[str]()
+    query = world.table.query
+    world.table.query = lambda *a, **k: (read.append(r["sk"]) or r for r in query(*a, **k))  # type: ignore[assignment, func-returns-value, method-assign]
+    wanted = RejectedFilter(since=world.now + timedelta(minutes=3))
+    found = find(world.table, "it", wanted, now=world.now, newest_first=True)
+    assert [each.row["sk"] for each in found] == [rows[4]["sk"], rows[3]["sk"]]
+    assert read == [row["sk"] for row in (rows[4], rows[3], rows[2])]

@@ -6,11 +6,12 @@ import pytest
 
 from tests.unit.support.world import World, handler, with_handlers
 from webhook_inbox.adapters.memory import Fault, ManualClock, MemoryQueue, MemorySecrets
-from webhook_inbox.domain.errors import Transient, Unavailable
+from webhook_inbox.domain.errors import Deferred, Held, Transient, Unavailable
 from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.ports import Outgoing
 from webhook_inbox.domain.secrets import COMPLETION_KEY, GRACE, SecretCache
 from webhook_inbox.ledger.queries import Ledger
+from webhook_inbox.ledger.schema import WAKE
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.message import RunMessage
 
@@ -75,6 +76,25 @@ def test_every_run_off_the_good_path_is_listed_and_no_other(world: World) -> Non
     listed = {run.event_id: run.status for run in world.ledger.due_runs()}
     assert listed == {"failed": Status.FAILED}
     assert [run.event_id for _, run in world.ledger.dead_runs() if run] == ["dead"]
+
+
+def test_held_runs_are_first_in_a_partition_that_is_read_from_its_end(world: World) -> None:
+    """A page reads a part of a partition, and runs that wait for a time must not hide them."""
+    wait = Deferred(world.now + timedelta(days=3), "later")
+    world.fails("acme.fulfil", wait)
+    for number in range(40):
+        world.deliver(f"waits-{number}")
+    world.work()
+    world.fails("acme.fulfil", Held("a lot"))
+    for number in range(4):
+        world.deliver(f"held-{number}")
+    world.work()
+    for bucket in world.ledger.due_buckets([WAKE]):
+        statuses = [r.status for r in world.ledger.due_runs(bucket=bucket, newest_first=True)]
+        assert statuses == sorted(statuses, key=lambda status: status is not Status.HELD)
+        assert len(statuses) == len(list(world.ledger.due_runs(bucket=bucket)))
+    every = {run.status for run in world.ledger.due_runs(newest_first=True)}
+    assert every == {Status.HELD, Status.DEFERRED}
 
 
 def test_an_entry_whose_row_is_gone_is_left_out(world: World) -> None:

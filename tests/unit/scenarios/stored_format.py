@@ -22,11 +22,14 @@ import httpx
 from tests.unit.support.holding import deciding
 from tests.unit.support.people import person
 from tests.unit.support.world import ACME, GITHUB, World, handler
+from webhook_inbox import Approval
+from webhook_inbox.adapters.memory import InlineExecutor
 from webhook_inbox.destinations.client.factory import HttpClients
 from webhook_inbox.domain.errors import Permanent, Skipped, Transient
 from webhook_inbox.domain.manifest import (
     BLOCK,
     SERIAL,
+    ApproversSpec,
     BreakerSpec,
     DestinationSpec,
     HandlerSpec,
@@ -35,11 +38,15 @@ from webhook_inbox.domain.manifest import (
 )
 from webhook_inbox.domain.ports import Item, Outgoing
 from webhook_inbox.domain.timestamps import to_ms
+from webhook_inbox.handlers.approval_requests import ApprovalRequests, Word
 from webhook_inbox.handlers.approvals import ApprovalRequest
 from webhook_inbox.handlers.context import Context
+from webhook_inbox.handlers.effects.requests import RequestRow
 from webhook_inbox.handlers.event import Event
 from webhook_inbox.ingest import enrolment, ignored
 from webhook_inbox.ledger.pauses import PauseRequest, Subject, pause, resume
+from webhook_inbox.processor.processor import Processor
+from webhook_inbox.queue.message import RunMessage
 from webhookctl.smoke.traces import Traces
 
 FILE: Final = Path(__file__).with_name("stored_format_v1.json")
@@ -80,6 +87,10 @@ MANIFEST: Final = Manifest(
         ),
         "erp": DestinationSpec("erp", "https://erp.example", rate=1 / 60),
         "cms": DestinationSpec("cms", "https://cms.example"),
+    },
+    approvers={
+        "finance": ApproversSpec("finance", {"ann": "cms:/ann"}, 1.0, "board"),
+        "board": ApproversSpec("board", {"bob": "cms:/bob"}),
     },
 )
 
@@ -142,6 +153,7 @@ class Scenario:
         self._reject()
         self._operate()
         self._send()
+        self._ask()
 
     def frozen(self) -> dict[str, Any]:
         """Returns everything that is stored, as plain JSON."""
@@ -257,6 +269,47 @@ class Scenario:
         Traces(world.table, world.clock).begin("smoke-1")
         world.replay(status=["dead_letter"], dry_run=True, fix=True, requested_by="ops")
 
+    def _ask(self) -> None:
+        """A request that one of two people has approved, escalated, and not announced to both."""
+        world = self.world
+        world.processor = Processor(
+            manifest=MANIFEST,
+            handlers=world._load,
+            table=world.table,
+            lanes=world.lanes,
+            blobs=world.blobs,
+            secrets=world.secrets,
+            executor=InlineExecutor(world.clock),
+            clock=world.clock,
+            randomness=world.randomness,
+            clients=_chat,
+            api_url="https://inbox.example",
+        )
+        accept(world, "evt-asked")
+        self._work_on("evt-asked")
+        requests = ApprovalRequests(
+            table=world.table,
+            manifest=MANIFEST,
+            lanes=world.lanes,
+            clock=world.clock,
+            randomness=world.randomness,
+        )
+        [row] = world.table.query("event#acme#evt-asked", sk_prefix="approval#")
+        said = requests.decide(RequestRow(row).address, "ann", Word.APPROVE, "checked")
+        assert said == "recorded", said
+        world.clock.advance(seconds=2)
+        world.replay(event_ids=["evt-asked"], requested_by="ops")
+        self._work_on("evt-asked")
+
+    def _work_on(self, event_id: str) -> None:
+        """Processes the message of one event; those of others stay in the queue."""
+        message = self.world.taken()
+        while RunMessage.decode(message.body).event_id != event_id:
+            message = self.world.taken()
+        result = self.world.process(message)
+        assert not result.keeps_message, result
+        self.world.queues["default"].delete(message.receipt)
+
     # -- what handlers do
 
     def _handle(self, event: Event, ctx: Context) -> None:
@@ -267,6 +320,9 @@ class Scenario:
             "evt-dead": lambda _: _raise(Permanent("no such order")),
             "evt-shared": lambda ctx: ctx.effect("transfer", lambda key: RESULT, key="pay-7"),
             "evt-held": lambda ctx: ctx.effect("refund", lambda key: RESULT, approve=True),
+            "evt-asked": lambda ctx: ctx.effect(
+                "refund", lambda key: RESULT, args={"amount": 42}, approve=Approval("finance", 2)
+            ),
             "evt-approved": lambda ctx: ctx.hold("a large amount", shows="42 EUR"),
             "evt-pending": lambda _: _raise(Permanent("no such order")),
             "evt-processing": lambda ctx: ctx.effect("charge", lambda key: _raise(Killed())),
@@ -324,6 +380,18 @@ def offer(world: World, source: str, secret: str = OFFERED) -> None:
 
 def _raise(error: BaseException) -> NoReturn:
     raise error
+
+
+class _Chat:
+    """Takes the messages to all people but bob."""
+
+    def post(self, path: str, **_: Any) -> None:
+        if path == "/bob":
+            raise Transient("503")
+
+
+def _chat(*_: object) -> _Chat:
+    return _Chat()
 
 
 def _refused(_: object) -> NoReturn:

@@ -31,11 +31,12 @@ from tests.unit.scenarios.stored_format import (
 from tests.unit.support.holding import deciding
 from tests.unit.support.people import person
 from tests.unit.support.world import World
+from webhook_inbox import Approval
 from webhook_inbox.domain.errors import Rejected
 from webhook_inbox.domain.model import EventStatus, Run, Status
 from webhook_inbox.domain.ports import Item, Outgoing
 from webhook_inbox.domain.timestamps import to_ms
-from webhook_inbox.handlers.approvals import ApprovalRequest, holds
+from webhook_inbox.handlers.approvals import ApprovalOutcome, ApprovalRequest, holds
 from webhook_inbox.handlers.effects.journal import EffectState
 from webhook_inbox.ingest.receipt import IngestOutcome
 from webhook_inbox.ingest.rejected import RejectedFilter, find
@@ -44,7 +45,16 @@ from webhook_inbox.queue.message import RunMessage
 
 CHANGED = "the stored format changed: add a migration and freeze version 2"
 # Maps whose names are data; the others have fixed names.
-DATA = {"approvals", "headers", "ordering_keys", "request", "reservations"}
+DATA = {
+    "announced",
+    "approvals",
+    "decisions",
+    "headers",
+    "held.unannounced",
+    "ordering_keys",
+    "request",
+    "reservations",
+}
 
 STATUSES = {
     "bill-dead": EventStatus.DEAD_LETTER,
@@ -57,6 +67,7 @@ STATUSES = {
     "count-1": EventStatus.DONE,
     "count-3": EventStatus.DEFERRED,
     "evt-approved": EventStatus.PENDING,
+    "evt-asked": EventStatus.HELD,
     "evt-dead": EventStatus.DEAD_LETTER,
     "evt-done": EventStatus.DONE,
     "evt-failed": EventStatus.FAILED,
@@ -367,6 +378,21 @@ def test_a_held_run_is_approved(world: World) -> None:
     assert world.run("evt-held").status is Status.DONE
 
 
+def test_a_request_needs_the_second_person_only(world: World) -> None:
+    (hold,) = (hold for hold in holds(world.ledger) if hold.run.event_id == "evt-asked")
+    assert hold.unannounced == {"bob": "503"}
+    decision = deciding(world).approve(hold, by=person("bob"), reason="checked")
+    assert decision.outcome is ApprovalOutcome.APPROVED
+    results: list[Any] = []
+    world.behaviours[FULFIL] = lambda _, ctx: results.append(
+        ctx.effect(
+            "refund", lambda key: RESULT, args={"amount": 42}, approve=Approval("finance", 2)
+        )
+    )
+    world.work()
+    assert results == [RESULT]
+
+
 def test_an_approval_is_remembered(world: World) -> None:
     asked: list[str] = []
 
@@ -436,8 +462,9 @@ def test_states_of_ordering_keys_keep_the_order(world: World) -> None:
 
 def test_operator_actions_are_listed(world: World) -> None:
     actions = [row["action"] for row in world.table.query("audit#2026-01-01")]
-    replays, pauses_ = ["replay"] * 3, ["pause"] * 3
-    assert sorted(actions) == ["approve", *pauses_, *replays, "resume"]
+    replays, pauses_ = ["replay"] * 4, ["pause"] * 3
+    asked = ["announce", "approve", "approve", "ask", "escalate"]
+    assert sorted(actions) == [*asked, *pauses_, *replays, "resume"]
 
 
 def test_a_worker_knows_the_paused_tenants(world: World) -> None:

@@ -33,7 +33,7 @@ from webhook_inbox.domain.manifest import (
 from webhook_inbox.domain.model import Delivery, EventStatus, Overview, Run, Status
 from webhook_inbox.domain.ports import Item, Message
 from webhook_inbox.domain.provider import Provider, Sample
-from webhook_inbox.domain.secrets import COMPLETION_KEY, SecretCache
+from webhook_inbox.domain.secrets import APPROVAL_KEY, COMPLETION_KEY, SecretCache
 from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.handlers.completions.receiver import Completions
 from webhook_inbox.handlers.context import Context
@@ -126,6 +126,7 @@ class World:
         self.table = LedgerTable(faults=self.plan)
         self.blobs = MemoryBlobs(faults=self.plan)
         values = {"acme": (SECRET,), "github": (SECRET,), COMPLETION_KEY: ("a-key-of-the-stack",)}
+        values[APPROVAL_KEY] = ("a-key-for-links",)
         self.vault = MemorySecrets(values, faults=self.plan)
         self.queues: dict[str, MemoryQueue] = {}
         self.dlqs: dict[str, MemoryQueue] = {}

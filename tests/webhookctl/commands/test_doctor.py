@@ -11,6 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.docs.pages import ROOT
+from tests.unit.support.holding import hold
 from tests.unit.support.people import person
 from tests.webhookctl.commands.stage import MANIFEST, STACK, Cli, Inbox, documents
 from webhook_inbox.adapters.system import SystemRandomness
@@ -350,6 +351,17 @@ def test_what_a_person_has_stopped_is_found(cli: Cli, inbox: Inbox, account: Acc
     assert (level, figure.startswith("acme.fulfil since 2026-01-01")) == ("warning", True)
     assert remedy == "resume it with `webhookctl handlers resume acme.fulfil`"
     assert finding(cli, "circuit")[:2] == ("warning", "crm is open")
+
+
+def test_people_who_were_not_told_of_a_request_are_found(
+    cli: Cli, inbox: Inbox, account: Account
+) -> None:
+    hold(inbox, "evt-asked", unannounced={"ann": "503"}, wake_at=to_ms(inbox.now))
+    level, told, _ = finding(cli, "held")
+    assert (level, told) == (
+        "warning",
+        "1 run held, 1 of them for an effect; people were not told about 1 of them",
+    )
 
 
 def test_an_overdue_run_is_found(cli: Cli, inbox: Inbox, account: Account) -> None:

@@ -57,7 +57,7 @@ def test_the_memory_does_not_grow_with_the_ledger(million: Browser) -> None:
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert most < 30 * MEGABYTE
+    assert most < 10 * MEGABYTE
 
 
 def test_a_page_says_that_it_shows_a_part(million: Browser) -> None:

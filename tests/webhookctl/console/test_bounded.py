@@ -1,14 +1,17 @@
 """A bounded table leaves out rows, says so, and never writes."""
 
 from datetime import timedelta
+from threading import Barrier
+from typing import Any
 
 import pytest
 
 from tests.webhookctl.commands.stage import Inbox
+from webhook_inbox.adapters.memory import MemoryTable
 from webhook_inbox.domain.errors import Deferred
-from webhook_inbox.domain.ports import Change, Key
+from webhook_inbox.domain.ports import Change, Key, Page
 from webhook_inbox.ledger.queries import FOR_EVER, Ledger
-from webhook_inbox.ledger.schema import BY_DUE, WAKE
+from webhook_inbox.ledger.schema import BY_DUE, WAKE, received_buckets
 from webhookctl.console import bounded as module
 from webhookctl.console.bounded import BoundedTable, Cut
 from webhookctl.following.metered import MeteredTable
@@ -87,3 +90,43 @@ def test_a_metered_query_costs_what_it_read(inbox: Inbox) -> None:
     assert table.units == 0.5
     assert len(list(table.query("p", consistent=False))) == 10
     assert table.units == 0.5 + 0.5 * 10
+
+
+class Slow(MemoryTable):
+    """A table that answers for some partitions only once others are asked for as well."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+        self.together = Barrier(4, timeout=20)
+
+    def query_index(self, index: str, value: str, **options: Any) -> Page:
+        self.asked.append(value)
+        # The first partition is read alone, and the ones that follow its emptiness are not.
+        if 1 < len(self.asked) <= 5:
+            self.together.wait()
+        return super().query_index(index, value, **options)
+
+
+@pytest.mark.parametrize("newest_first", [True, False])
+def test_the_empty_partitions_of_a_quiet_day_are_read_together(
+    inbox: Inbox, *, newest_first: bool
+) -> None:
+    slow, low, high = Slow(), inbox.now - timedelta(hours=6), inbox.now
+    table = BoundedTable(slow, seconds=60)
+    assert list(Ledger(table=table).received(low, high, newest_first=newest_first)) == []
+    assert sorted(slow.asked) == sorted(received_buckets(low, high))
+    assert not table.cut
+
+
+def test_reading_ahead_changes_no_result(inbox: Inbox) -> None:
+    for number in range(30):
+        inbox.deliver(f"evt-{number}")
+        inbox.clock.advance(hours=number % 5)
+    low = inbox.now - timedelta(days=7)
+    for newest_first in (True, False):
+        plain = list(inbox.ledger.received(low, inbox.now, newest_first=newest_first))
+        table = BoundedTable(inbox.table, seconds=60)
+        ahead = Ledger(table=table).received(low, inbox.now, newest_first=newest_first)
+        assert list(ahead) == plain
+        assert len(plain) == 30

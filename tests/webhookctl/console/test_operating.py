@@ -8,6 +8,8 @@ from tests.unit.support.holding import effect, hold
 from tests.webhookctl.commands.stage import MANIFEST, Cli, Inbox
 from tests.webhookctl.console.browsing import Browser
 from webhook_inbox.domain.manifest import BreakerSpec, DestinationSpec
+from webhook_inbox.domain.ports import Table
+from webhookctl.console.bounded import BoundedTable
 
 REASON = {"reason": "as asked"}
 
@@ -103,3 +105,17 @@ def test_a_replay_is_one_row_of_the_audit(browser: Browser, cli: Cli, inbox: Inb
     assert "replay, forced" in text
     assert "evt-1" in text
     assert "1 replayed" in text
+
+
+@pytest.mark.parametrize("path", ["/dead-letters", "/approvals"])
+def test_a_page_that_read_a_part_does_not_say_that_nothing_waits(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setattr(BoundedTable, "__init__", cut_short)
+    assert "None was found in the time of one page" in browser.text(path)
+
+
+def cut_short(self: BoundedTable, table: Table, *, seconds: float) -> None:
+    """Makes a table whose time is over before it reads."""
+    self._table, self._ends, self._read, self._last = table, 0.0, {}, {}
+    self.cuts, self.cut = [], True

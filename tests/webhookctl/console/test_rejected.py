@@ -75,7 +75,8 @@ def test_one_delivery_is_explained_and_released(browser: Browser, inbox: Inbox, 
     assert "It is valid" in browser.text(address(cli))
     assert "1 accepted" in browser.submit("/rejected/release", **form).text
     assert "it is released already" in browser.text(address(cli))
-    assert "accepted" in browser.text("/event?source=acme&id=evt-1")
+    page = browser.get("/event?source=acme&id=evt-1").text
+    assert f"/rejected/delivery?source=acme&amp;id={ids(cli)[0]}" in page
 
 
 def test_headers_and_body_are_shown_on_request_without_the_signature(

@@ -21,13 +21,16 @@ provider = "standard-webhooks"
 
 [destinations.sink]
 base_url = "sink"
+
+[approvers.finance]
+people = { ann = "sink:/ann", bob = "sink:/bob" }
 """
 
 NOTES = """
 import json
 import urllib.request
 
-from webhook_inbox import Router
+from webhook_inbox import Approval, Router
 
 github = Router("github")
 VERSION = "first"
@@ -39,6 +42,14 @@ def note(event, ctx):
     print(f"taking {title}")
     if title == "broken":
         raise RuntimeError("the handler's own words")
+    if title == "refund":
+        ctx.effect(
+            "refund",
+            lambda: ctx.http("sink").post("/refunds", json={"refunded": title}).json(),
+            args={"title": title},
+            approve=Approval(by="finance", count=2),
+        )
+        return
     request = urllib.request.Request(
         ctx.destination("sink").base_url + "/notes",
         data=json.dumps({"title": title, "version": VERSION}).encode(),

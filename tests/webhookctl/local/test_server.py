@@ -241,7 +241,7 @@ def test_one_line_a_request_with_the_event_and_without_the_query(
     assert "secret" not in line
 
 
-@pytest.mark.parametrize("path", ["/completions/", "/status/"])
+@pytest.mark.parametrize("path", ["/completions/", "/status/", "/approvals/"])
 def test_the_line_of_a_path_with_a_token_holds_no_token(
     front: Front, lines: list[str], path: str
 ) -> None:

@@ -6,14 +6,18 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
 from tests.webhookctl.local.projects import (
     DEADLINE,
     NOTES,
+    SENDINGS,
+    SENT_AGAIN,
     accepted,
     deliver,
     effects,
@@ -26,6 +30,7 @@ from webhookctl.local.http.server import Front
 from webhookctl.local.ports import accepts, free_port
 from webhookctl.local.processes.ministack import client
 from webhookctl.local.processes.process_group import members
+from webhookctl.local.runtime import Settings, links_url
 from webhookctl.secret_documents import SecretDocuments
 
 READY = "Press Ctrl-C to stop."
@@ -153,6 +158,9 @@ def test_a_session_from_its_banner_to_ctrl_c(project: Path, started: list[Sessio
     assert session.says("functions/ is valid again and matches the running version")
     assert session.text.count("reloaded: processor") == 1
 
+    assert accepted(front, secret[1], "refund")
+    _two_people_approve(session)
+
     before = _ids(project)
     assert _smoke(project) == {"ok"}
     # Their states may differ: a retry may be due meanwhile.
@@ -165,6 +173,61 @@ def test_a_session_from_its_banner_to_ctrl_c(project: Path, started: list[Sessio
     assert not accepts(session.port)
     assert state.read(project / ".local") is None
     assert not (project / ".local" / state.FILE).exists()
+
+
+def _two_people_approve(session: Session) -> None:
+    """Lets the people of a request decide by their links, as browsers open and send them."""
+
+    def links() -> dict[str, str]:
+        return {each["person"]: each["link"] for each in effects(session.sink) if "link" in each}
+
+    assert eventually(lambda: len(links()) == 2)
+    found, refunded = links(), {"refunded": "refund"}
+    own = {"Origin": session.front, "Sec-Fetch-Site": "same-origin"}
+    other = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}
+    for person, link in found.items():
+        assert link.startswith(f"{session.front}/approvals/")
+        for _ in range(2):
+            # From the page of a mail client.
+            status, page = _page(link, headers={"Sec-Fetch-Site": "cross-site"})
+            assert (status, f"This link is for <bdi>{person}</bdi>" in page) == (200, True)
+        assert _page(link + "x")[0] == 404
+        assert _page(link, DECISION, other)[0] == 403
+        assert refunded not in effects(session.sink)
+        for _ in range(2):
+            assert _page(link, DECISION, own)[0] == 200
+    assert eventually(lambda: refunded in effects(session.sink))
+    assert [_page(link)[0] for link in found.values()] == [410, 410]
+    assert effects(session.sink).count(refunded) == 1
+    # The session's log has each request, and no token.
+    assert " POST /approvals/{token} 200 " in session.text
+    assert not [link for link in found.values() if link.rpartition(".")[2] in session.text]
+
+
+DECISION = "decision=approve&confirm=yes&reason=seen"
+
+
+def _page(link: str, form: str = "", headers: dict[str, str] | None = None) -> tuple[int, str]:
+    """Opens a link, or sends its form; again where the inbox had too little time."""
+    parts = urlsplit(link)
+    for _ in range(SENDINGS):
+        connection = HTTPConnection(str(parts.hostname), parts.port, timeout=DEADLINE)
+        kind = {"Content-Type": "application/x-www-form-urlencoded"} if form else {}
+        method = "POST" if form else "GET"
+        connection.request(method, parts.path, form or None, {**kind, **(headers or {})})
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        connection.close()
+        if answer.status not in SENT_AGAIN:
+            break
+    return answer.status, text
+
+
+def test_links_of_approvers_begin_with_the_tunnel_that_other_machines_reach() -> None:
+    tunnels = frozenset({"b.example", "a.example"})
+
+    assert links_url(Settings(8787, 8788)) == "http://127.0.0.1:8787"
+    assert links_url(Settings(8787, 8788, hosts=tunnels)) == "https://a.example"
 
 
 def _smoke(root: Path) -> set[str]:

@@ -167,6 +167,21 @@ def test_a_page_reaches_no_function_through_the_front(
     assert " 403 " in lines[-1]
 
 
+@pytest.mark.parametrize("name", OF_A_PAGE)
+def test_a_browser_reaches_the_page_of_an_approval_link_under_this_machines_name_only(
+    front: Front, name: str
+) -> None:
+    """The link is in a message, so another site's page is where it is opened."""
+    headers, path = OF_A_PAGE[name], "/approvals/v1.YWJj.c2Vj"
+    for method in ("GET", "POST"):
+        status, _, content = answer(front.port, method, path, headers, b"")
+        assert status == (403 if "Host" in headers else 404)
+        assert (b"is not this machine's" in content) is ("Host" in headers)
+        assert b"of web pages" not in content
+    for other in ("/approvals/", "/approvals/a/b", "/approvals/..%2Fwebhooks%2Facme", "/approvals"):
+        assert answer(front.port, "POST", other, PAGE, b"")[0] == 403
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1:{port}", "localhost:{port}", "LocalHost:{port}"])
 def test_this_machines_own_names_are_served(front: Front, host: str) -> None:
     assert answer(front.port, "POST", "/webhooks/acme", {"Host": host}, b"{}")[0] == 202

@@ -33,6 +33,7 @@ def routes(inbox: ConsoleInbox, views: Views, pages: Pages) -> list[Route]:
             holds=[(each, _effect(each), _offered(each)) for each in told.objects],
             full=len(told.objects) == LISTED,
             notes=told.notes,
+            partly=told.partly,
             event_path=event_path,
             done=views.message(request.query_params.get("done", "")),
         )

@@ -37,6 +37,7 @@ def routes(inbox: ConsoleInbox, views: Views, pages: Pages) -> list[Route]:
             rows=[(each, _request(each), _result(each)) for each in told.objects],
             full=len(told.objects) == LISTED,
             notes=told.notes,
+            partly=told.partly,
         )
 
     return [Route(PATH, pages.view(listed), methods=["GET"])]

@@ -33,6 +33,7 @@ def routes(inbox: ConsoleInbox, views: Views, pages: Pages) -> list[Route]:
             lanes=lanes,
             unread=unread,
             notes=groups.notes,
+            partly=groups.partly,
             done=views.message(request.query_params.get("done", "")),
         )
 

@@ -21,8 +21,8 @@ from webhookctl.console.views import Views, event_path
 
 PATH: Final = "/rejected"
 LISTED: Final = 100
-# A release of a filter takes so many deliveries at most.
-MOST: Final = 1000
+# The deliveries that are verified again at once, in half a second; a release takes as many.
+MOST: Final = 500
 FILTERS: Final = ("source", "rejected_for", "since", "until")
 # The reasons that another secret may remove.
 UNSIGNED: Final = {str(each) for each in (Reason.INVALID_SIGNATURE, Reason.NO_SECRET)}
@@ -61,6 +61,7 @@ class RejectedPages:
             rows=told.objects,
             full=len(told.objects) == LISTED,
             notes=told.notes,
+            partly=told.partly,
             verify=f"{PATH}/verify?{_query(query)}",
             address=_address,
             release=_release,
@@ -112,6 +113,7 @@ class RejectedPages:
             chosen={name: typed.get(name, "") for name in FILTERS},
             counts=counts,
             results=told.objects,
+            notes=told.notes,
             valid=counts["valid"],
             most=MOST,
             fine=FINE,

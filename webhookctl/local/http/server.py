@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import re
 import threading
 import time
 from collections.abc import Callable, Collection
@@ -22,7 +23,7 @@ from webhookctl.local.http.messages import (
     end_to_end,
     framed,
 )
-from webhookctl.local.http.web_pages import refusal
+from webhookctl.local.http.web_pages import refusal, wrong_host
 from webhookctl.local.ports import LOOPBACK
 
 DEFAULT_PORT: Final = 8787
@@ -34,14 +35,18 @@ GATEWAY_LIMIT: Final = 30.0  # seconds until API Gateway answers 503
 IN_FLIGHT: Final = 4
 SHOWN: Final = ("event_id", "status", "reason", "message")  # of an answer, in the log
 WEBHOOKS: Final = b"/webhooks/"
+# A browser opens approval links and sends their form; ingest checks where it is from.
+APPROVALS: Final = b"/approvals/"
+APPROVAL: Final = re.compile(APPROVALS + rb"[A-Za-z0-9._-]+")
 # Paths that end in a token, which the log leaves out.
-TOKENS: Final = (b"/completions/", b"/status/")
+TOKENS: Final = (b"/completions/", b"/status/", APPROVALS)
 BODILESS_STATUSES: Final = frozenset({204, 304})
 HELP: Final = b"""webhook-inbox on this machine.
 
 POST /webhooks/{source}      a provider's delivery, for a source of functions/inbox.toml
 POST /completions/{token}    the result of a job that a handler waits for
 GET /status/{token}          the status of an event, as its `status_url`
+GET /approvals/{token}       the page of an approver, by the link of an announcement
 
 Try:  webhookctl send FILE --source SOURCE     a signed sample
       webhookctl inbox list                    its status
@@ -130,7 +135,8 @@ class Front:
 
     async def _dispatch(self, request: Request) -> Response:
         headers = [(k.decode("latin-1"), v.decode("latin-1")) for k, v in request.headers]
-        why = refusal(headers, port=self.port, hosts=self._hosts)
+        check = wrong_host if APPROVAL.fullmatch(request.path) else refusal
+        why = check(headers, port=self.port, hosts=self._hosts)
         if why:
             return as_json(403, {"message": f"{why}{_remedy(why, request)}"})
         if request.path == b"/" and request.method in {b"GET", b"HEAD"}:

@@ -20,12 +20,18 @@ def refusal(
 
     `hosts` are the names under which tunnels forward to this port.
     """
-    values: dict[str, list[str]] = {}
-    for name, value in headers:
-        values.setdefault(name.lower(), []).append(value.strip().lower())
-    if "origin" in values or not OWN_SITE.issuperset(values.get("sec-fetch-site", ())):
+    given = [(name.lower(), value.strip().lower()) for name, value in headers]
+    sites = {value for name, value in given if name == "sec-fetch-site"}
+    if any(name == "origin" for name, _ in given) or not OWN_SITE.issuperset(sites):
         return "requests of web pages are refused"
-    named = values.get("host", [])
+    return wrong_host(given, port=port, hosts=hosts)
+
+
+def wrong_host(
+    headers: Iterable[tuple[str, str]], *, port: int, hosts: Collection[str] = frozenset()
+) -> str:
+    """Returns why the `Host` of a request is not this port's; "" if it is."""
+    named = [value.strip().lower() for name, value in headers if name.lower() == "host"]
     if len(named) == 1 and (_local(named[0], port) or _without_port(named[0]) in hosts):
         return ""
     return f"the Host {', '.join(named) or 'is missing'} is not this machine's"

@@ -33,7 +33,7 @@ def delivery_from(event: Mapping[str, Any], *, received_at: datetime) -> Deliver
             method=str(http["method"]).upper(),
             path=path,
             query=str(event.get("rawQueryString") or ""),
-            headers=_headers(event.get("headers") or {}),
+            headers=headers_of(event),
             body=body_of(event),
             received_at=received_at,
             request_id=str(context.get("requestId") or ""),
@@ -66,9 +66,10 @@ def _source(event: Mapping[str, Any], path: str) -> str:
     return unquote(found.partition("/")[0] if "tenant" in named else found)
 
 
-def _headers(headers: Mapping[str, Any]) -> dict[str, str]:
+def headers_of(event: Mapping[str, Any]) -> dict[str, str]:
+    """Returns the headers of an HTTP API event, by their names in lower case."""
     found: dict[str, str] = {}
-    for given, value in headers.items():
+    for given, value in (event.get("headers") or {}).items():
         name = given.lower()
         # API Gateway joins repeated headers; a manual event may spell one in two ways.
         found[name] = f"{found[name]},{value}" if name in found else str(value)

@@ -69,6 +69,7 @@ class AwsOperation:
         right: the line of stacks/inbox_stack.py that allows it, for the error message.
         client: a boto3 client for another region or account; by default one is created.
         timeout: the read time-out, in seconds, of that default client.
+        region: the region of that default client; by default the process's.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class AwsOperation:
         right: str,
         client: Any = None,
         timeout: float = READ_TIMEOUT,
+        region: str = "",
     ) -> None:
         self._service = service
         self._operation = operation
@@ -86,6 +88,7 @@ class AwsOperation:
         self._right = right
         self._given = client
         self._timeout = timeout
+        self._region = region
 
     def call(self, **parameters: Any) -> Mapping[str, Any]:
         """Makes the call once and returns its response, with its payload read.
@@ -134,6 +137,7 @@ class AwsOperation:
         # Created at the first call, since a handler is imported without a region.
         return self._given or session().create_client(
             self._service,
+            region_name=self._region or None,
             config=Config(
                 connect_timeout=CONNECT_TIMEOUT,
                 read_timeout=self._timeout,

@@ -4,12 +4,21 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
-from webhook_inbox.domain.errors import Deferred, Held, Superseded, Transient, Unavailable
+from webhook_inbox.domain.errors import (
+    Deferred,
+    Held,
+    InboxError,
+    Permanent,
+    Superseded,
+    Transient,
+    Unavailable,
+)
 from webhook_inbox.domain.internal_errors import ApprovalRequired
 from webhook_inbox.domain.model import Run
 from webhook_inbox.domain.ports import Clock
+from webhook_inbox.handlers.effects.asking import Asking
 from webhook_inbox.handlers.effects.journal import EffectJournal, EffectState, Entry
-from webhook_inbox.handlers.effects.plan import InDoubt, Plan
+from webhook_inbox.handlers.effects.plan import Approval, InDoubt, Plan
 from webhook_inbox.ledger.lease import CLOCK_SKEW
 
 
@@ -40,28 +49,41 @@ class EffectStarter:
     """Starts the effects of one attempt.
 
     Attributes:
-        question: the last `Held` raised, or None.
+        question: the last error raised because of an approval, or None.
     """
 
-    def __init__(self, journal: EffectJournal, run: Run, *, clock: Clock, end: datetime) -> None:
+    def __init__(
+        self,
+        journal: EffectJournal,
+        run: Run,
+        *,
+        clock: Clock,
+        end: datetime,
+        asking: Asking | None = None,
+    ) -> None:
         self._journal = journal
         self._run = run
         self._clock = clock
         self._end = end
-        self.question: Held | None = None
+        self._asking = asking
+        self.question: InboxError | None = None
 
     def begin(self, asked: Plan) -> StartedEffect:
         """Starts an effect, unless it is committed or in doubt.
 
         Raises:
             Held: a person must decide.
+            Skipped: a person has denied it.
+            Permanent: the request for its approval has expired.
             Deferred: another event's run performs it now.
             Superseded: a later attempt of this run has started it.
             Transient: too little time is left.
             Unavailable: the ledger failed.
         """
         now = self._clock.now()
-        if asked.approve and not self._approved(asked, asked.arguments):
+        if isinstance(asked.approve, Approval):
+            self._require_people(asked, asked.approve, now)
+        elif asked.approve and not self._approved(asked, asked.arguments):
             old = self._journal.find(asked, now)
             self._require_approval(asked, old)
         if self._end - now < asked.needs:
@@ -205,16 +227,33 @@ class EffectStarter:
                 return
         raise self.held(asked, f"effect {asked.name!r} waits for approval", asked.arguments)
 
+    def _require_people(self, asked: Plan, approval: Approval, now: datetime) -> None:
+        """Refuses an effect that not enough people approved with exactly these arguments.
+
+        A committed one happened: its result is returned whatever is asked now. An effect in doubt
+        may happen once more, so its approval is required as well.
+        """
+        old = self._journal.find(asked, now)
+        if old is not None and old.state is EffectState.COMMITTED:
+            return
+        if self._asking is None:
+            raise Permanent("this processor asks no people: it has no groups of approvers")
+        refusal = self._asking.refusal(asked, approval)
+        if refusal is not None:
+            self.question = refusal
+            raise refusal
+
     def held(self, asked: Plan, why: str, fingerprint: str, *, doubtful: bool = False) -> Held:
         """Returns the `Held` to raise and keeps it as the open question."""
-        self.question = ApprovalRequired(
+        held = ApprovalRequired(
             why,
             subject=asked.subject,
             shows=asked.shows,
             fingerprint=fingerprint,
             doubtful=doubtful,
         )
-        return self.question
+        self.question = held
+        return held
 
 
 def unrecorded(asked: Plan, why: str) -> str:

@@ -12,6 +12,7 @@ from webhook_inbox.domain.errors import Deferred, Held, Permanent, Skipped, Tran
 from webhook_inbox.domain.idempotency import IdempotencyKey
 from webhook_inbox.domain.model import Run
 from webhook_inbox.domain.ports import Clock
+from webhook_inbox.handlers.effects.asking import Asking
 from webhook_inbox.handlers.effects.begin import EffectStarter, StartedEffect, unrecorded
 from webhook_inbox.handlers.effects.journal import EffectJournal, Entry, Unstorable, decode, encode
 from webhook_inbox.handlers.effects.plan import Plan, plan, require_plain, takes_key
@@ -40,6 +41,7 @@ class Effects:
         redact: removes secrets from recorded texts (G10).
         hide: removes personal values from recorded errors; a result is what the handler gets again.
         outcomes: receives the outcome of each effect by name, see `queue.outcomes.Observed`.
+        asking: asks people for approvals; None refuses effects that need them.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class Effects:
         redact: Callable[[str], str] = str,
         hide: Callable[[str], str] = str,
         outcomes: dict[str, str] | None = None,
+        asking: Asking | None = None,
     ) -> None:
         self._journal = journal
         self._run = run
@@ -61,7 +64,7 @@ class Effects:
         self._outcomes = {} if outcomes is None else outcomes
         self._names: set[str] = set()
         self._stopped: Held | None = None
-        self._beginnings = EffectStarter(journal, run, clock=clock, end=end)
+        self._beginnings = EffectStarter(journal, run, clock=clock, end=end, asking=asking)
 
     def effect(
         self,
@@ -179,10 +182,12 @@ class Effects:
         return self._redact(text)
 
     def require_answers(self) -> None:
-        """Holds the run if its handler caught a `Held`: the question is still open.
+        """Holds or ends the run if its handler caught the error of a missing approval.
 
         Raises:
             Held: the one that an effect raised.
+            Skipped: a person has denied the effect.
+            Permanent: the request has expired.
         """
         if self._beginnings.question is not None:
             raise self._beginnings.question

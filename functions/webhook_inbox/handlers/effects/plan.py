@@ -13,7 +13,7 @@ from typing import Any, Final
 from webhook_inbox.domain.errors import ConfigurationError, Permanent
 from webhook_inbox.domain.idempotency import NAME_LIMIT, IdempotencyKey, key_of, versioned
 from webhook_inbox.domain.model import Run
-from webhook_inbox.domain.timestamps import duration
+from webhook_inbox.domain.timestamps import duration, span
 
 # '#' separates the parts of a row's key.
 _NAME: Final = re.compile(r"[ -\"$-~]{1,128}", re.ASCII)
@@ -38,6 +38,36 @@ class InDoubt(StrEnum):
     HOLD = "hold"  # hold the run for a person's decision
 
 
+# The page of a request shows all arguments.
+ARGUMENTS_LIMIT: Final = 16 * 1024
+SHORTEST_REQUEST: Final = timedelta(minutes=1)
+# An event is kept for 35 days; the alarm on waiting runs fires seven days earlier.
+LONGEST_REQUEST: Final = timedelta(days=28)
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """Requires approvals of an effect by named people, outside the terminal.
+
+    Attributes:
+        by: the group that is asked, `[approvers.NAME]` of inbox.toml.
+        count: the number of people who must approve; one denial ends the run.
+        expires: how long they may take, one minute to 28 days, like "2d" or "12h".
+    """
+
+    by: str
+    count: int = 1
+    expires: str | timedelta = "2d"
+
+    @property
+    def lifetime(self) -> timedelta:
+        """How long a request is open; raises ConfigurationError for an invalid `expires`."""
+        found = span(self.expires) if isinstance(self.expires, str) else self.expires
+        if not SHORTEST_REQUEST <= found <= LONGEST_REQUEST:
+            raise ConfigurationError(f"{found} is out of range; use one minute to 28 days")
+        return found
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """An effect as its handler requests it.
@@ -51,7 +81,7 @@ class Plan:
         keyed: whether the function receives the key.
         in_doubt: the policy while it is unknown whether it happened.
         key_lifetime: how long the downstream keeps a key; later the effect is not repeated.
-        approve: whether a person must approve it first.
+        approve: whether a person must approve it first, or which people.
         needs: the time that must be left in the attempt.
     """
 
@@ -63,7 +93,7 @@ class Plan:
     keyed: bool
     in_doubt: InDoubt
     key_lifetime: timedelta
-    approve: bool
+    approve: bool | Approval
     needs: timedelta
 
     @property
@@ -81,7 +111,7 @@ def plan(
     args: Any = None,
     in_doubt: str | None = None,
     key_lifetime: str | timedelta = DAY,
-    approve: bool = False,
+    approve: bool | Approval = False,
     needs: float = NEEDS,
 ) -> Plan:
     """Returns the plan of an effect of a run; the options are `Context.effect`'s.
@@ -100,6 +130,8 @@ def plan(
         lifetime = duration(key_lifetime) if isinstance(key_lifetime, str) else key_lifetime
     except ConfigurationError as error:
         raise Permanent(f"effect {name!r}: key_lifetime: {error}") from error
+    if isinstance(approve, Approval):
+        _check_approval(name, approve, shown)
     named, own = versioned(name, run.key_version), (run.handler, run.source, run.event_id)
     return Plan(
         name=named,
@@ -164,6 +196,26 @@ def _check_key(name: str, key: str) -> None:
         raise Permanent(f"effect {name!r}: the business key is not valid Unicode") from error
     if size > 1024:
         raise Permanent(f"effect {name!r}: the business key has {size} bytes; the limit is 1024")
+
+
+def _check_approval(name: str, approval: Approval, arguments: str) -> None:
+    if not arguments:
+        raise Permanent(
+            f"effect {name!r}: approve=Approval(…) needs args=…: people approve the arguments that"
+            " they see"
+        )
+    size = len(arguments.encode())
+    if size > ARGUMENTS_LIMIT:
+        raise Permanent(
+            f"effect {name!r}: its args have {size} bytes, and people are shown all of them; the"
+            f" limit is {ARGUMENTS_LIMIT}"
+        )
+    if not isinstance(approval.count, int) or approval.count < 1:
+        raise Permanent(f"effect {name!r}: approve: count={approval.count!r}; use 1 or more")
+    try:
+        _ = approval.lifetime
+    except ConfigurationError as error:
+        raise Permanent(f"effect {name!r}: approve: expires: {error}") from error
 
 
 def _canonical(name: str, args: Any) -> str:

@@ -167,7 +167,10 @@ def test_its_own_client_tries_once_and_waits_as_long_as_it_may(
     made: list[Any] = []
 
     class Session:
-        def create_client(self, service: str, *, config: Any) -> FakeClient:
+        def create_client(
+            self, service: str, *, region_name: str | None, config: Any
+        ) -> FakeClient:
+            assert region_name is None
             made.append((service, config))
             return FakeClient({}, {})
 

@@ -1,0 +1,292 @@
+"""Announces requests for approval: one message for each person and round, with the person's link.
+
+A message is sent at least once, outside the journal of the handler's effects. A failure never fails
+the run: it stays held, and the next wake tries again. The row has the time of each message, so a
+person who was told is not told again.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final, Protocol
+
+from webhook_inbox.domain.error_text import describe
+from webhook_inbox.domain.errors import ConditionFailed, Permanent, Transient, Unavailable
+from webhook_inbox.domain.idempotency import key_of
+from webhook_inbox.domain.manifest import ApproversSpec
+from webhook_inbox.domain.model import RequestState
+from webhook_inbox.domain.ports import Clock
+from webhook_inbox.domain.printable import printable
+from webhook_inbox.domain.secrets import APPROVAL_KEY, SecretCache
+from webhook_inbox.domain.timestamps import to_ms
+from webhook_inbox.handlers.approval_links import PATH, link_token
+from webhook_inbox.handlers.effects.asking import Asking, PeopleAsked, people_of
+from webhook_inbox.handlers.effects.requests import RequestRow
+from webhook_inbox.ledger.audit import AuditedAction
+
+# The route of a topic: "sns:" and its ARN.
+SNS: Final = "sns"
+# The time that must be left in the attempt for one message: a destination's default timeout, and
+# its record.
+NEEDS: Final = timedelta(seconds=12)
+# The wait before the first repetition; it doubles up to the longest.
+FIRST_RETRY: Final = timedelta(minutes=1)
+LONGEST_RETRY: Final = timedelta(hours=1)
+# Slack allows 3,000 characters in a block. https://docs.slack.dev/reference/block-kit/blocks/section-block/
+SHOWN: Final = 2000
+# https://docs.aws.amazon.com/sns/latest/api/API_Publish.html
+SUBJECT_LIMIT: Final = 99
+REASON_LIMIT: Final = 200
+
+
+class Topics(Protocol):
+    """Publishes to topics of Amazon SNS."""
+
+    def publish(self, arn: str, subject: str, text: str) -> None:
+        """Publishes one message; raises Permanent or Transient."""
+
+
+class NoTopics:
+    """Publishes nothing, for a processor outside of AWS."""
+
+    def publish(self, arn: str, subject: str, text: str) -> None:  # noqa: ARG002 - part of the port
+        """See `Topics`."""
+        raise Permanent(f"{arn} cannot be reached from here: give the person another address")
+
+
+class Calls(Protocol):
+    """The part of a handler's context that calls destinations."""
+
+    def http(self, name: str) -> Any:
+        """See `Context.http`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """The message for one person; `link` is for that person only."""
+
+    request: RequestRow
+    person: str
+    link: str
+
+    @property
+    def key(self) -> str:
+        """The idempotency key, the same in each repetition of the message."""
+        return key_of("announce", *self.request.key, self.person)
+
+    @property
+    def question(self) -> str:
+        """One line in which every character shows."""
+        return printable(self.request.question)
+
+    @property
+    def arguments(self) -> str:
+        """The arguments as they fit into a message; the page shows all of them."""
+        # An invisible character could make one amount look like another.
+        text = printable(self.request.row["arguments"])
+        return text if len(text) <= SHOWN else f"{text[:SHOWN]}… (the page shows all of it)"
+
+    @property
+    def terms(self) -> str:
+        """How many approvals are needed, and until when."""
+        request = self.request
+        return f"Needs {request.count} of {request.group}, until {request.until:%Y-%m-%d %H:%M} UTC"
+
+    @property
+    def text(self) -> str:
+        """The whole message as plain text."""
+        return f"{self.question}\n\n{self.arguments}\n\n{self.terms}\n{self.link}\n"
+
+
+def slack(message: Message, address: str) -> tuple[str, Any]:
+    """Returns the path and the body of `chat.postMessage`; the address is a user or channel."""
+    said = _section(f"*{_escaped(message.question)}*")
+    shown = {"type": "section", "text": {"type": "plain_text", "text": message.arguments}}
+    asked = _section(f"{_escaped(message.terms)}\n<{message.link}|Open the request>")
+    body = {
+        "channel": address,
+        "text": _escaped(message.question),
+        "blocks": [said, shown, asked],
+        "unfurl_links": False,
+    }
+    return "/chat.postMessage", body
+
+
+def teams(message: Message, address: str) -> tuple[str, Any]:
+    """Returns the path and the body for a Teams workflow; the address is the path of its URL."""
+    texts = (message.question, message.arguments, message.terms)
+    # A RichTextBlock shows text as it is; a TextBlock would render Markdown of the arguments.
+    blocks = [
+        {"type": "RichTextBlock", "inlines": [{"type": "TextRun", "text": text}]} for text in texts
+    ]
+    card = {
+        "type": "AdaptiveCard",
+        "version": "1.4",
+        "body": blocks,
+        "actions": [{"type": "Action.OpenUrl", "title": "Open the request", "url": message.link}],
+    }
+    kind = "application/vnd.microsoft.card.adaptive"
+    return address, {"type": "message", "attachments": [{"contentType": kind, "content": card}]}
+
+
+def plain_json(message: Message, address: str) -> tuple[str, Any]:
+    """Returns the path and the body for any other destination."""
+    row = message.request.row
+    body = {
+        "question": message.question,
+        "person": message.person,
+        "effect": row["effect"],
+        "arguments": json.loads(row["arguments"]) if _is_json(row["arguments"]) else message.text,
+        "count": message.request.count,
+        "expires_at": f"{message.request.until:%Y-%m-%dT%H:%M:%SZ}",
+        "link": message.link,
+    }
+    return address, body
+
+
+# By the first word of the destination's name: "slack" or "slack-eu".
+FORMATS: Final[Mapping[str, Callable[[Message, str], tuple[str, Any]]]] = {
+    "slack": slack,
+    "teams": teams,
+}
+
+
+class Announcer:
+    """Announces the requests of held runs.
+
+    Args:
+        groups: the groups of inbox.toml.
+        api_url: the inbox's URL, with which links begin.
+        secrets: has the key that signs links.
+        clock: the time.
+        topics: publishes to topics of Amazon SNS.
+    """
+
+    def __init__(
+        self,
+        *,
+        groups: Mapping[str, ApproversSpec],
+        api_url: str,
+        secrets: SecretCache,
+        clock: Clock,
+        topics: Topics,
+    ) -> None:
+        self._groups = groups
+        self._api_url = api_url.rstrip("/")
+        self._secrets = secrets
+        self._clock = clock
+        self._topics = topics
+
+    def announce(self, asked: PeopleAsked, asking: Asking, calls: Calls, *, end: datetime) -> None:
+        """Sends the messages that are missing; leaves the next wake and the failures in `asked`.
+
+        Never raises: an attempt that only asks must not count as failed.
+        """
+        for person, route in people_of(asked.request, self._groups).items():
+            if person in asked.request.announced or person in asked.request.decisions:
+                continue
+            if asked.request.state is not RequestState.OPEN:
+                return  # A person has decided meanwhile: the run looks again.
+            why = self._tell(asked, person, route, calls, end)
+            why = why or self._note_sent(asked, asking, person)
+            if why:
+                asked.unannounced = {**asked.unannounced, person: why}
+        if asked.unannounced:
+            self._retry_later(asked, asking)
+
+    def _tell(
+        self, asked: PeopleAsked, person: str, route: str, calls: Calls, end: datetime
+    ) -> str:
+        """Sends one message; returns why it was not sent, or ""."""
+        if end - self._clock.now() < NEEDS:
+            return "too little time is left in the attempt"
+        try:
+            link = self._link(asked.request, person)
+            self._send(Message(asked.request, person, link), route, calls)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the run stays held
+            address = route.partition(":")[2]
+            told = self._secrets.redact(describe(error)).replace(address, "[address]")
+            return told[:REASON_LIMIT]
+        return ""
+
+    def _link(self, request: RequestRow, person: str) -> str:
+        keys = self._secrets.get(APPROVAL_KEY)
+        if not keys or not self._api_url:
+            raise Transient(f"secret {APPROVAL_KEY!r} or API_URL is not set: deploy again")
+        token = link_token(keys[0], request.address, person, request.until)
+        self._secrets.conceal(token)
+        return f"{self._api_url}{PATH}{token}"
+
+    def _send(self, message: Message, route: str, calls: Calls) -> None:
+        name, _, address = route.partition(":")
+        if name == SNS:
+            subject = message.question.encode("ascii", "replace").decode()[:SUBJECT_LIMIT]
+            self._topics.publish(address, " ".join(subject.split()), message.text)
+            return
+        path, body = FORMATS.get(name.partition("-")[0], plain_json)(message, address)
+        key = {"Idempotency-Key": message.key}
+        answer = calls.http(name).post(path, json=body, effect=None, headers=key)
+        if name.partition("-")[0] == "slack":
+            _require_ok(answer)
+
+    def _note_sent(self, asked: PeopleAsked, asking: Asking, person: str) -> str:
+        """Records that a message was sent; returns why that failed, or ""."""
+        now = self._clock.now()
+        try:
+            self._note(
+                asked, asking, {"announced": {**asked.request.announced, person: to_ms(now)}}
+            )
+            asking.note(AuditedAction.ANNOUNCE, asked.request, now, person=person)
+        except Unavailable as error:
+            return f"sent, and not recorded: {error}"[:REASON_LIMIT]
+        return ""
+
+    @staticmethod
+    def _note(asked: PeopleAsked, asking: Asking, values: Mapping[str, Any]) -> None:
+        """Changes the request, unless it has ended."""
+        while asked.request.state is RequestState.OPEN:
+            try:
+                asked.request = asking.rows.change(asked.request, values, mark=asking.run.lease_id)
+            except ConditionFailed as error:
+                if error.old is None:
+                    raise Unavailable("ledger", "announce", "the request has expired") from error
+                asked.request = RequestRow(error.old)
+            else:
+                return
+
+    def _retry_later(self, asked: PeopleAsked, asking: Asking) -> None:
+        failures = asked.request.failures + 1
+        pause = min(LONGEST_RETRY, FIRST_RETRY * 2 ** min(failures - 1, 10))
+        asked.wake_at = min(asked.wake_at, self._clock.now() + pause)
+        # If this fails, the next repetition is not later than this one.
+        with suppress(Unavailable):
+            self._note(asked, asking, {"failures": failures})
+
+
+def _section(text: str) -> dict[str, Any]:
+    return {"type": "section", "text": {"type": "mrkdwn", "text": text}}
+
+
+def _escaped(text: str) -> str:
+    """Returns a text without Slack's links and mentions."""
+    # https://docs.slack.dev/messaging/formatting-message-text/
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _is_json(text: str) -> bool:
+    """Returns whether the shown arguments are JSON; hidden values may have changed them."""
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _require_ok(answer: Any) -> None:
+    """Rejects Slack's errors, which have the status 200."""
+    told = answer.json()
+    if not isinstance(told, dict) or told.get("ok") is not True:
+        error = told.get("error", "unknown") if isinstance(told, dict) else "unknown"
+        raise Permanent(f"Slack answered {str(error)[:REASON_LIMIT]!r}")
