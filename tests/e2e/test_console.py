@@ -26,7 +26,7 @@ from webhook_inbox.ledger.schema import run_key
 from webhookctl.commands import destinations, handlers, tenants
 from webhookctl.console import actions
 from webhookctl.console.commands import told
-from webhookctl.console.views import MENU, event_path
+from webhookctl.console.views import MENU
 from webhookctl.invocation import Invocation
 from webhookctl.target import LOCAL, Target
 
@@ -238,18 +238,3 @@ def test_an_action_is_performed(page: Page, stage: Stage, action: actions.FormAc
     page.locator("form.action button").last.click(timeout=PATIENCE)
     expect(page.locator(".done")).to_contain_text(f"{action.title}: done.", timeout=PATIENCE)
     eventually(scene.is_done, what=action.title)
-
-
-def test_a_dead_run_is_replayed(
-    inbox: WholeInbox, page: Page, stage: Stage, console: Console
-) -> None:
-    scene = stage.dead()
-    page.goto("/dead-letters")
-    group = page.locator(".group", has_text=WORK).filter(has_text="RuntimeError")
-    group.get_by_role("button", name="Replay this group").click()
-    page.get_by_label("Reason").fill(REASON)
-    page.get_by_role("button", name="Send all").click()
-    expect(page.locator(".done")).to_contain_text("sent", timeout=PATIENCE)
-    inbox.settled("lab", scene.subject["event_id"])
-    page.goto(event_path("lab", scene.subject["event_id"]))
-    expect(page.locator("main")).to_contain_text("done")
