@@ -61,6 +61,7 @@ lane-of-sessions: check-types
 	$(MAKE) --no-print-directory test-local
 
 test-whole: setup
+	@$(BIN)/python -m scripts.browser >/dev/null
 	$(BIN)/pytest tests/e2e --quiet
 
 test-local: setup

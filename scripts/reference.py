@@ -132,7 +132,7 @@ has `cache-control: no-store`.
 
 ## Answers of an approval link
 
-`GET /approvals/{token}` shows a request to one approver, and `POST` with the page's form decides it:
+`GET /approvals/{token}` shows a request to one approver, and `POST` with its form decides it:
 `decision` (`approve` or `deny`), `confirm=yes` and `reason`, up to 500 characters. All answers are
 HTML; at most 10 requests a second for all approvers together. The route exists if `inbox.toml` has
 `[approvers.NAME]`. [Approvals](approvals.md#security-of-the-links) has the threats.

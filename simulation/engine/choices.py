@@ -127,13 +127,13 @@ def _of_person(world: World) -> Iterator[Choice]:
 
 
 def _of_request(world: World, row: Item) -> Iterator[Choice]:
-    """Yields the decisions of the people of a request's group through their links."""
-    groups = world.deployment.manifest.approvers
-    group = groups[row["group"]]
-    asked = {**group.people, **(groups[group.escalate_to].people if group.escalate_to else {})}
-    for person in asked:
-        # The same person approves on the command line as well; see `programs.ANN`.
-        yield from (("says", person, said, row["pk"], row["sk"]) for said in Word)
+    """Yields the decisions of the people who were sent a link for a request.
+
+    One of them approves on the command line as well; see `programs.ANN`.
+    """
+    for pk, sk, person in sorted(world.observer.told):
+        if (pk, sk) == (row["pk"], row["sk"]):
+            yield from (("says", person, said, pk, sk) for said in Word)
 
 
 def _of_senders(world: World) -> Iterator[Choice]:

@@ -22,7 +22,7 @@ from webhook_inbox.domain.ports import Key
 from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.handlers.effects.requests import Word
 from webhook_inbox.ledger.pauses import TENANT_PREFIX
-from webhook_inbox.ledger.schema import RUN_PREFIX, event_key, run_key
+from webhook_inbox.ledger.schema import ACTION_PREFIX, RUN_PREFIX, event_key, run_key
 from webhook_inbox.queue.message import RunMessage
 from webhook_inbox.queue.outcomes import Worker
 from webhook_inbox.replay.request import ReplayRequest
@@ -42,7 +42,22 @@ def with_preloaded(world: World) -> World:
             deliver(world, webhook)
             while world.jobs:
                 step(world, "ingest 1", "ok")
+    if world.scenario.begun:
+        for lane, queue in world.aws.queues.items():
+            for message_id in queue.visible():
+                receive(world, lane, message_id)
+                _work(world, "worker 1")
     return world
+
+
+def _work(world: World, slot: str) -> None:
+    """Makes an attempt that succeeds, without a fault."""
+    while slot in world.jobs:
+        call = world.jobs[slot].node.call
+        if call is not None and call.method == "begin":
+            handle(world, slot, AttemptOutcome())
+        else:
+            step(world, slot, "ok")
 
 
 def deliver(world: World, webhook: Webhook) -> None:
@@ -271,9 +286,19 @@ def _plain(world: World, slot: str, job: Job, call: Call) -> tuple[Job, Answer |
             return job, Answer((programs.LINK_KEY,) if call.method == "generated" else secrets)
         case "handler" | "sink" | "chat":
             return _note_progress(world, job, call)
-    # A read with an empty result need not be a choice of its own.
-    found = world.aws.finds_nothing(call)
+    # A read with an empty result need not be a choice of its own. Nor need a write of the audit,
+    # which no program reads, once it cannot fail.
+    found = world.aws.finds_nothing(call) or (not world.left.faults and _is_audit(call))
     return job, world.execute(call, Actor(job.kind)) if found else None
+
+
+def _is_audit(call: Call) -> bool:
+    """Returns whether a call writes a row of the audit or of an event's history."""
+    if call.port != "table" or call.method not in {"put", "update"}:
+        return False
+    first = call.args[0]
+    pk, sk = (first["pk"], first["sk"]) if call.method == "put" else first
+    return bool(pk.startswith("audit#") or sk.startswith(ACTION_PREFIX))
 
 
 def _note_progress(world: World, job: Job, call: Call) -> tuple[Job, Answer | None]:

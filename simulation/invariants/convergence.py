@@ -210,7 +210,9 @@ def check(world: World) -> None:
             _check_run(world, row)
         if row["sk"].startswith(APPROVAL_PREFIX):
             asked = people_of(RequestRow(row), world.deployment.manifest.approvers)
-            approvals.check_end(world.observer, row, set(asked))
+            run = world.aws.table.row(run_key(*approvals.owner(row)))
+            ended = run is None or run["status"] in ENDED - {"held"}
+            approvals.check_end(world.observer, row, set(asked), ended=ended)
     _check_dead_letters(world)
 
 

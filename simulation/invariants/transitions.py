@@ -60,7 +60,8 @@ def changed(
         _claimed(observer, actor, run, old)
     elif before == Status.PROCESSING and status != Status.PROCESSING:
         _settled(observer, actor, run, old, new, now)
-    if before == Status.HELD and status == Status.PENDING:
+    by_people = actor.kind == "person" or "request" in old.get("held", {})
+    if before == Status.HELD and status == Status.PENDING and by_people:
         must(
             "G2",
             _generation(new) == _generation(old) + 1,

@@ -29,6 +29,7 @@ WEIGHTS: Final = {
     "replays": 0.7,
     "redrives": 1.0,
     "decides": 1.0,
+    "says": 1.0,
     "pauses": 0.5,
     "resumes": 1.0,
     "opens": 0.5,

@@ -8,16 +8,16 @@ from simulation.worlds.builders import FIRST, world
 from simulation.worlds.scenario import FAILS, Deployment, handler, manifest
 from webhook_inbox.domain.manifest import ApproversSpec, DestinationSpec
 from webhook_inbox.handlers.effects.plan import Approval
-from webhook_inbox.replay.request import ReplayRequest
 
 CHAT: Final = DestinationSpec("chat", "https://chat.example")
 FINANCE: Final = ApproversSpec("finance", {"ann": "chat:/ann", "bob": "chat:/bob"})
 BOARD: Final = ApproversSpec("board", {"eve": "chat:/eve"})
 LATER: Final = replace(FINANCE, escalate_after=3600.0, escalate_to="board")
+SOON: Final = ApproversSpec("finance", {"ann": "chat:/ann"}, 3600.0, "board")
 ALONE: Final = ApproversSpec("finance", {"ann": "chat:/ann"})
 TWO: Final = Approval(by="finance", count=2)
 ONE: Final = Approval(by="finance")
-REPLAYED: Final = ReplayRequest(event_ids=("e1",), handler="mail", rate_per_second=500)
+SHORT: Final = Approval(by="finance", expires="1m")
 HERE: Final = replace(FIRST, preloaded=True)
 
 
@@ -40,10 +40,11 @@ APPROVAL_WORLDS: Final = (
         "two people decide",
         HERE,
         on=ASKS_TWO,
-        workers=1,
+        workers=0,
         receivers=1,
         faults=(),
         budget={"decisions": 2},
+        begun=True,
     ),
     world(
         "a decision while the run is being held",
@@ -62,26 +63,28 @@ APPROVAL_WORLDS: Final = (
         receivers=1,
         faults=("after", "twice"),
         budget={"decisions": 1, "faults": 1},
+        begun=True,
     ),
     world(
         "a decision at the end of a request",
         HERE,
-        on=ASKS_ONE,
+        on=asking("short", SHORT, ALONE),
         workers=1,
         receivers=1,
         faults=(),
-        budget={"decisions": 1, "jumps": 2},
+        budget={"decisions": 1, "jumps": 1},
+        begun=True,
     ),
     world(
         "a request with other arguments",
         HERE,
-        on=ASKS_ONE,
-        then=(asking("other amount", ONE, ALONE, amount="2"),),
-        requests=(REPLAYED,),
+        on=asking("escalating", ONE, SOON, BOARD),
+        then=(asking("other amount", ONE, SOON, BOARD, amount="2"),),
         workers=1,
         receivers=1,
         faults=(),
-        budget={"decisions": 1, "deployments": 1, "replays": 1},
+        budget={"decisions": 1, "deployments": 1},
+        begun=True,
     ),
     world(
         "a request that escalates",
@@ -89,8 +92,26 @@ APPROVAL_WORLDS: Final = (
         on=asking("escalating", ONE, LATER, BOARD),
         workers=1,
         receivers=1,
-        faults=("before", "killed", "frozen"),
-        budget={"faults": 1, "jumps": 2},
+        faults=(),
+        budget={},
+    ),
+    world(
+        "a request that escalates, with a fault",
+        HERE,
+        on=asking("escalating", ONE, LATER, BOARD),
+        workers=1,
+        receivers=1,
+        faults=("before", "killed"),
+        budget={"faults": 1},
+    ),
+    world(
+        "a message that fails",
+        HERE,
+        on=ASKS_ONE,
+        workers=1,
+        receivers=1,
+        faults=("before", "after", "frozen"),
+        budget={"faults": 1},
     ),
     world(
         "an approved effect that fails",

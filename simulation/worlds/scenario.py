@@ -253,6 +253,7 @@ class Scenario:
         max_receive_count: the receives after which SQS moves a message to the DLQ.
         serial_receives: the same for FIFO lanes; fewer than deployed stand for more time.
         drain: the runs of a handler that one pass of the reconciler sends.
+        begun: whether the runs of preloaded webhooks were attempted before the schedule starts.
     """
 
     name: str
@@ -272,3 +273,4 @@ class Scenario:
     max_receive_count: int = 7
     serial_receives: int = 1000
     drain: int = DRAIN
+    begun: bool = False

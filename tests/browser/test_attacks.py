@@ -270,4 +270,6 @@ def test_a_disabled_button_says_why_and_does_nothing(opens: Opens) -> None:
         with page.expect_response("**/handlers/pause") as answer:
             button.click()
         assert answer.value.status == 403
+        # Chromium reports the status before it shows the answer.
+        expect(page.locator("body")).to_have_text(re.compile("^read-only"))
         console.faults.clear()

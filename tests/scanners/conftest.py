@@ -19,8 +19,8 @@ NETWORK = {
     "private_subnet_ids": ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"],
     "gateway_endpoints": ["rtb-0123456789abcdef0"],
 }
-# The parts that the default lacks: a domain, addresses for alarms, a source that delivers its own
-# secret, an ordered lane, and a source of batches.
+# The parts that the default lacks: a domain, addresses for alarms, people who approve effects, a
+# source that delivers its own secret, an ordered lane, and a source of batches.
 CERTIFICATE = "arn:aws:acm:eu-west-1:111122223333:certificate/1a2b3c4d"
 DOMAIN = f"""
 domain.name = "hooks.shop.example"
@@ -31,6 +31,9 @@ SETTINGS = """
 [alarms]
 notify = ["mailto:ops@shop.example"]
 page = ["https://page.example"]
+
+[approvers.finance]
+people = { ann = "sns:arn:aws:sns:eu-west-1:111122223333:ann" }
 
 [sources.planner]
 provider = "asana"

@@ -192,6 +192,6 @@ class ConsoleInbox:
         return LIST_SECONDS_LOCAL if self.target.local else LIST_SECONDS
 
     @cached_property
-    def line(self) -> str:
-        """The stack, its account and its region."""
-        return self.target.line
+    def place(self) -> str:
+        """The stack's account and region; the address of an inbox on this machine."""
+        return self.target.line.removeprefix(f"{self.target.name} · ")

@@ -63,7 +63,7 @@ class Approvers(ConfigTable):
         min_length=1,
         description='how each person is reached, like { ann = "slack:U0123456" }: the name of a'
         ' destination and the address in it, or "sns:" and the ARN of a topic; a name is that of'
-        " the person's AWS user or session, so that nobody counts twice",
+        " the person's AWS user or session, so that each counts once",
     )
     escalate_after: Annotated[str, AfterValidator(duration_up_to("672h"))] | None = Field(
         default=None, description='when an open request is escalated, like "4h"'

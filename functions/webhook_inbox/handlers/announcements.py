@@ -64,7 +64,7 @@ class Calls(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class Announcement:
     """The message for one person; `link` is for that person only."""
 
     request: RequestRow
@@ -100,7 +100,7 @@ class Message:
         return f"{self.question}\n\n{self.arguments}\n\n{self.terms}\n{self.link}\n"
 
 
-def slack(message: Message, address: str) -> tuple[str, Any]:
+def slack(message: Announcement, address: str) -> tuple[str, Any]:
     """Returns the path and the body of `chat.postMessage`; the address is a user or channel."""
     said = _section(f"*{_escaped(message.question)}*")
     shown = {"type": "section", "text": {"type": "plain_text", "text": message.arguments}}
@@ -114,7 +114,7 @@ def slack(message: Message, address: str) -> tuple[str, Any]:
     return "/chat.postMessage", body
 
 
-def teams(message: Message, address: str) -> tuple[str, Any]:
+def teams(message: Announcement, address: str) -> tuple[str, Any]:
     """Returns the path and the body for a Teams workflow; the address is the path of its URL."""
     texts = (message.question, message.arguments, message.terms)
     # A RichTextBlock shows text as it is; a TextBlock would render Markdown of the arguments.
@@ -131,7 +131,7 @@ def teams(message: Message, address: str) -> tuple[str, Any]:
     return address, {"type": "message", "attachments": [{"contentType": kind, "content": card}]}
 
 
-def plain_json(message: Message, address: str) -> tuple[str, Any]:
+def plain_json(message: Announcement, address: str) -> tuple[str, Any]:
     """Returns the path and the body for any other destination."""
     row = message.request.row
     body = {
@@ -147,7 +147,7 @@ def plain_json(message: Message, address: str) -> tuple[str, Any]:
 
 
 # By the first word of the destination's name: "slack" or "slack-eu".
-FORMATS: Final[Mapping[str, Callable[[Message, str], tuple[str, Any]]]] = {
+FORMATS: Final[Mapping[str, Callable[[Announcement, str], tuple[str, Any]]]] = {
     "slack": slack,
     "teams": teams,
 }
@@ -204,7 +204,7 @@ class Announcer:
             return "too little time is left in the attempt"
         try:
             link = self._link(asked.request, person)
-            self._send(Message(asked.request, person, link), route, calls)
+            self._send(Announcement(asked.request, person, link), route, calls)
         except Exception as error:  # noqa: BLE001 - whatever it is, the run stays held
             address = route.partition(":")[2]
             told = self._secrets.redact(describe(error)).replace(address, "[address]")
@@ -219,7 +219,7 @@ class Announcer:
         self._secrets.conceal(token)
         return f"{self._api_url}{PATH}{token}"
 
-    def _send(self, message: Message, route: str, calls: Calls) -> None:
+    def _send(self, message: Announcement, route: str, calls: Calls) -> None:
         name, _, address = route.partition(":")
         if name == SNS:
             subject = message.question.encode("ascii", "replace").decode()[:SUBJECT_LIMIT]

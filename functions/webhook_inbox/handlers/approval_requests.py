@@ -126,9 +126,9 @@ class ApprovalRequests:
             return DecisionOutcome.VOID
         if person in request.decisions or state is not RequestState.OPEN:
             # Nothing will be recorded, but a crash may have left the run of an ended request held.
-            return self._approvals.count(address, person, word, by=by, reason=reason)[0]
+            return self._approvals.count(request, person, word, by=by, reason=reason)[0]
         recorded = self._audit(request, by, word, reason)
-        outcome, _ = self._approvals.count(address, person, word, by=by, reason=reason)
+        outcome, _ = self._approvals.count(request, person, word, by=by, reason=reason)
         recorded.conclude({outcome: 1})
         return outcome
 

@@ -31,7 +31,6 @@ from webhook_inbox.handlers.effects.journal import encode
 from webhook_inbox.handlers.effects.requests import (
     DecisionOutcome,
     GivenDecision,
-    RequestAddress,
     RequestRow,
     RequestRows,
     Word,
@@ -257,8 +256,8 @@ class Approvals:
     # -- requests that people decide
 
     def count(
-        self, address: RequestAddress, person: str, word: Word, *, by: Actor, reason: str
-    ) -> tuple[DecisionOutcome, RequestRow | None]:
+        self, request: RequestRow, person: str, word: Word, *, by: Actor, reason: str
+    ) -> tuple[DecisionOutcome, RequestRow]:
         """Records one person's decision; the one that was missing continues or ends the run.
 
         Raises:
@@ -266,9 +265,9 @@ class Approvals:
         """
         now = self._clock.now()
         given = GivenDecision(word, now, cut(reason), str(by.proof))
-        outcome, request = self._rows.decide(address, person, given, mark=self._randomness.token())
-        if request is not None:
-            self._follow(request, by, reason)
+        mark = self._randomness.token()
+        outcome, request = self._rows.decide(request, person, given, mark=mark)
+        self._follow(request, by, reason)
         return outcome, request
 
     def _count(self, hold: ApprovalRequest, word: Word, by: Actor, reason: str) -> Decision:
@@ -277,9 +276,7 @@ class Approvals:
         if request is None:
             return Decision(ApprovalOutcome.MOVED_ON, self._now_there(hold))
         people = people_of(request, self._manifest.approvers)
-        outcome, request = self.count(
-            request.address, person_of(by, people), word, by=by, reason=reason
-        )
+        outcome, request = self.count(request, person_of(by, people), word, by=by, reason=reason)
         run = self._now_there(hold)
         return Decision(_told(outcome, request), run, request=request)
 
@@ -424,9 +421,9 @@ def person_of(by: Actor, people: Mapping[str, str]) -> str:
     return name if name in people else by.name
 
 
-def _told(outcome: DecisionOutcome, request: RequestRow | None) -> ApprovalOutcome:
+def _told(outcome: DecisionOutcome, request: RequestRow) -> ApprovalOutcome:
     """Returns the outcome for an operator of a decision about a request of people."""
-    if outcome in {DecisionOutcome.RECORDED, DecisionOutcome.REPEATED} and request is not None:
+    if outcome in {DecisionOutcome.RECORDED, DecisionOutcome.REPEATED}:
         ended = {
             RequestState.APPROVED: ApprovalOutcome.APPROVED,
             RequestState.DENIED: ApprovalOutcome.DENIED,

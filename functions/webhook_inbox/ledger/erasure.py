@@ -9,14 +9,14 @@ mark ends as skipped. An attempt that has read its payload goes on to its end: t
 run as unfinished, or has read the runs before its lease; its worker then stores no error text.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from webhook_inbox.domain.conditions import Equals
+from webhook_inbox.domain.conditions import Equals, Present
 from webhook_inbox.domain.errors import ConditionFailed
-from webhook_inbox.domain.model import Run, Status
+from webhook_inbox.domain.model import RequestState, Run, Status
 from webhook_inbox.domain.personal import ERASED
 from webhook_inbox.domain.ports import Blobs, Change, Item, Key, Randomness, Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms
@@ -24,6 +24,7 @@ from webhook_inbox.ledger import audit
 from webhook_inbox.ledger.audit import Actor, AuditedAction, EventName
 from webhook_inbox.ledger.queries import Received
 from webhook_inbox.ledger.schema import (
+    APPROVAL_PREFIX,
     RUN_PREFIX,
     attempt_to,
     conflict_key,
@@ -120,13 +121,16 @@ def _is_left(table: Table, row: Item) -> bool:
     rows = (row, *table.query(conflict_key(source, event_id, "").pk))
     if any("erased_at" not in each or "body_ref" in each for each in rows):
         return True
+    asked = table.query(row["pk"], sk_prefix=APPROVAL_PREFIX)
+    if any(each["arguments"] != ERASED for each in asked):
+        return True
     runs = map(run_from, table.query(row["pk"], sk_prefix=RUN_PREFIX))
     texts = {text for run in runs for text in (run.last_error, *(a.error for a in run.attempts))}
     return not texts <= {"", ERASED}
 
 
 def remove(table: Table, blobs: Blobs, row: Item, *, now: datetime) -> Erasure | None:
-    """Erases the payload of an event's row, those of its conflicts, and its runs' error texts.
+    """Erases the payload of an event, those of its conflicts, and texts that may quote them.
 
     Returns None if the event was replaced meanwhile.
 
@@ -140,8 +144,11 @@ def remove(table: Table, blobs: Blobs, row: Item, *, now: datetime) -> Erasure |
             _empty(table, blobs, conflict, now)
     except ConditionFailed:
         return None
-    runs = map(run_from, table.query(event_pk(source, event_id), sk_prefix=RUN_PREFIX))
-    return Erasure(erased_at, tuple(_forget_errors(table, runs)))
+    partition = event_pk(source, event_id)
+    runs = map(run_from, table.query(partition, sk_prefix=RUN_PREFIX))
+    unfinished = tuple(_forget_errors(table, runs))
+    _forget_arguments(table, partition, unfinished)
+    return Erasure(erased_at, unfinished)
 
 
 def _empty(table: Table, blobs: Blobs, row: Item, now: datetime) -> datetime:
@@ -153,6 +160,15 @@ def _empty(table: Table, blobs: Blobs, row: Item, now: datetime) -> datetime:
         blobs.delete(marked["body_ref"])
         table.update(key, Change(remove=("body_ref",)), when=same)
     return from_ms(marked["erased_at"])
+
+
+def _forget_arguments(table: Table, partition: str, unfinished: Collection[str]) -> None:
+    """Erases the arguments in requests for approval, but those that people still decide."""
+    for row in table.query(partition, sk_prefix=APPROVAL_PREFIX):
+        is_open = row["state"] == RequestState.OPEN and row["handler"] in unfinished
+        if row["arguments"] != ERASED and not is_open:
+            key = Key(row["pk"], row["sk"])
+            table.update(key, Change(set={"arguments": ERASED}), when=Present("pk"))
 
 
 def _forget_errors(table: Table, runs: Iterable[Run]) -> Iterable[str]:

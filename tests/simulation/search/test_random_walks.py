@@ -105,7 +105,7 @@ def test_the_dice_throws_every_kind_of_thing(monkeypatch: pytest.MonkeyPatch) ->
             hows |= {choice[2]} if choice[0] == "step" else set()
             paused |= {choice[1]} if choice[0] in {"pauses", "resumes"} else set()
     # Worlds of their own have the others.
-    assert {*EFFECTS, "converges"} - kinds <= {"ages", "expires", "loses"}
+    assert {*EFFECTS, "converges"} - kinds <= {"ages", "expires", "loses", "says"}
     assert paused == {*HANDLERS, "tenant#t1"}
     assert set(HOW) - hows <= {"stale", "refused"}  # rare, and seen by worlds of their own
     assert set(ALL_FAULTS) >= set(HOW) & hows - {"ok", "undeleted", "stale"}

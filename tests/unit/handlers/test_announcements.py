@@ -11,7 +11,7 @@ from webhook_inbox import Approval
 from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.domain.manifest import ApproversSpec, DestinationSpec
 from webhook_inbox.domain.model import Status
-from webhook_inbox.handlers.announcements import Message, plain_json, slack, teams
+from webhook_inbox.handlers.announcements import Announcement, plain_json, slack, teams
 from webhook_inbox.handlers.approval_links import read_link
 from webhook_inbox.handlers.approval_requests import DecisionOutcome
 from webhook_inbox.handlers.approvals import ApprovalRequest
@@ -148,7 +148,7 @@ def test_a_worker_lost_before_that_look_delays_the_run_by_an_hour() -> None:
     world = ApprovingWorld(approval=Approval("finance"))
     world.asked()
     # As if the person had read the run before it was held.
-    RequestRows(world.table).decide(world.request().address, "ann", given(world), mark="a")
+    RequestRows(world.table).decide(world.request(), "ann", given(world), mark="a")
     world.wait(minutes=58)
     assert world.status is Status.HELD
     world.wait(minutes=4)
@@ -167,10 +167,10 @@ def test_a_paused_handler_is_not_woken() -> None:
 # -- the formats
 
 
-def message(**args: object) -> Message:
+def message(**args: object) -> Announcement:
     world = ApprovingWorld()
     world.args = args
-    return Message(world.asked(), "ann", LINK)
+    return Announcement(world.asked(), "ann", LINK)
 
 
 def test_slack_shows_arguments_as_plain_text() -> None:

@@ -4,14 +4,17 @@ import json
 
 import pytest
 
+from tests.unit.support.approving import ApprovingWorld
 from tests.unit.support.people import person
 from tests.unit.support.serial import BILL, SerialWorld, serial
 from tests.unit.support.world import World, handler, with_handlers
+from webhook_inbox import Approval
 from webhook_inbox.adapters.memory import Fault, SeededRandomness
 from webhook_inbox.domain.errors import Permanent, Transient, Unavailable
 from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.personal import ERASED
 from webhook_inbox.domain.ports import Item, Key
+from webhook_inbox.handlers.approval_requests import Word
 from webhook_inbox.ingest.receipt import IngestOutcome
 from webhook_inbox.ledger.erasure import Erasure, ErasureRequest, erase
 
@@ -220,3 +223,22 @@ def test_an_attempt_in_progress_is_named_and_its_text_is_erased_later(world: Wor
 
 def test_an_unknown_event_is_not_erased(world: World) -> None:
     assert erased(world, "evt-9") is None
+
+
+def test_the_arguments_of_a_request_for_approval_are_erased_once_it_is_decided() -> None:
+    asking = ApprovingWorld(approval=Approval(by="finance"))
+    asking.args = {"to": PERSONAL}
+    asking.asked()
+
+    first = erased(asking)
+    assert first is not None
+    assert first.unfinished == ("acme.fulfil",)
+    # People still decide about it.
+    assert PERSONAL in asking.view().arguments
+
+    asking.says("ann", Word.DENY)
+    again = erased(asking)
+    assert again is not None
+    assert again.unfinished == ()
+    assert PERSONAL not in stored(asking)
+    assert asking.view().arguments == ERASED

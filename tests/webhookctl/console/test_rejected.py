@@ -1,11 +1,15 @@
 """Rejected deliveries in the console: verified again, released once, and explained."""
 
+import re
+from html import unescape
+
 import pytest
 
 from tests.webhookctl.commands.stage import Cli, Inbox, documents
 from tests.webhookctl.commands.test_rejected import RIGHT, ids, reject, set_secret
 from tests.webhookctl.console.browsing import Browser, browsing, console_of
 from webhook_inbox.domain.secret_document import SOURCES
+from webhookctl.console.pages import rejected as pages
 
 pytestmark = pytest.mark.usefixtures("checkout")
 WRONG = "another-secret"
@@ -103,3 +107,20 @@ def test_without_write_the_page_reads_and_no_form_acts(inbox: Inbox, cli: Cli) -
         assert "read-only: start `webhookctl console` with --write" in page
         answer = browser.submit("/rejected/release-all", source="acme", reason="x")
     assert answer.status_code == 403
+
+
+def test_the_next_deliveries_of_a_source_are_verified(
+    browser: Browser, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "MOST", 2)
+    set_secret("acme", RIGHT)
+    for number in range(3):
+        reject(inbox, f"evt-{number}", body=b'{"n": %d}' % number)
+        inbox.clock.advance(seconds=1)
+    assert "choose a source to verify the next ones" in browser.text("/rejected/verify")
+    page = browser.get("/rejected/verify?source=acme").text
+    more = re.search('href="([^"]+)">Verify the next ones', page)
+    assert more is not None
+    assert "evt-0" in page
+    assert "evt-2" not in page
+    assert "evt-2" in browser.get(unescape(more[1])).text

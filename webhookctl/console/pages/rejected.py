@@ -118,6 +118,7 @@ class RejectedPages:
             most=MOST,
             fine=FINE,
             secrets=self._secrets(failing),
+            more=_more(typed, told.objects),
             back=f"{PATH}?{_query(typed)}",
         )
 
@@ -158,6 +159,14 @@ def _wanted(query: Mapping[str, str]) -> dict[str, Any]:
 
 def _query(query: Mapping[str, str]) -> str:
     return urlencode({name: query[name] for name in FILTERS if query.get(name)})
+
+
+def _more(typed: Mapping[str, str], found: Sequence[Mapping[str, Any]]) -> str:
+    """Returns the page of the next deliveries, which one source has in the order of their times."""
+    if len(found) < MOST or not typed.get("source"):
+        return ""
+    given = {name: typed[name] for name in FILTERS if typed.get(name)}
+    return f"{PATH}/verify?{urlencode({**given, 'since': found[-1]['received_at']})}"
 
 
 def _address(source: str, id_: str) -> str:

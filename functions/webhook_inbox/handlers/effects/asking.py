@@ -28,7 +28,7 @@ class PeopleAsked(ApprovalRequired):
 
     Attributes:
         request: the request, open; the announcer replaces it by what it has written.
-        wake_at: when the run has to look again, if nobody decides before.
+        wake_at: when the run has to look again, if no one decides before.
         unannounced: why a person could not be told, by name.
     """
 
@@ -159,7 +159,7 @@ class Asking:
         return opened
 
     def _escalated(self, request: RequestRow, group: ApproversSpec, now: datetime) -> RequestRow:
-        """Returns the request, escalated if that is due; once, whoever else does so."""
+        """Returns the request, escalated once that is due; another writer may have done so."""
         due = escalation_at(request, group)
         if due is None or now < due:
             return request

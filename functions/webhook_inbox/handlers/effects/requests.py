@@ -242,16 +242,13 @@ class RequestRows:
         return request
 
     def decide(
-        self, address: RequestAddress, person: str, given: GivenDecision, *, mark: str
-    ) -> tuple[DecisionOutcome, RequestRow | None]:
+        self, request: RequestRow, person: str, given: GivenDecision, *, mark: str
+    ) -> tuple[DecisionOutcome, RequestRow]:
         """Records one person's decision; the one that is missing ends the request.
 
         Returns the outcome, and the request as it is now. `given.at` is the present time.
         """
-        request = self.at(address, given.at)
         for _ in range(TRIES):
-            if request is None:
-                return DecisionOutcome.UNKNOWN, None
             refused = refusal(request, person, given)
             if refused is not None:
                 return refused, request

@@ -11,10 +11,10 @@ from tests.unit.support.approving import BOARD, FINANCE, ApprovingWorld
 from webhook_inbox import Approval
 from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.domain.model import RequestState, Status
-from webhook_inbox.handlers.announcements import Message, slack, teams
+from webhook_inbox.handlers.announcements import Announcement, slack, teams
 from webhook_inbox.handlers.approval_requests import DecisionOutcome, Word
 
-Format = Callable[[Message, str], tuple[str, Any]]
+Format = Callable[[Announcement, str], tuple[str, Any]]
 ARGUMENTS = '{"cents": 20000, "order": "o-1"}'
 
 
@@ -247,7 +247,9 @@ def test_a_message_shows_every_character_of_the_arguments(form: Format) -> None:
     world = ApprovingWorld()
     world.args = {"cents": "\u202e00001\u202c", "to": "a\u200bb"}
 
-    _, sent = form(Message(world.asked(), "ann", "https://inbox.example/approvals/v1.a.b"), "U1")
+    _, sent = form(
+        Announcement(world.asked(), "ann", "https://inbox.example/approvals/v1.a.b"), "U1"
+    )
 
     text = json.dumps(sent, ensure_ascii=False)
     assert not {"\u202e", "\u202c", "\u200b"} & set(text)
