@@ -22,6 +22,9 @@ from webhookctl.errors import CommandError, explain
 LISTED: Final = 1000
 # Doctor's checks take seconds against a stack, in a thread of their own.
 DOCTOR_SECONDS: Final = 60.0
+# In the background, so longer than a page may take.
+SECONDS: Final = 5.0
+UNCOUNTED: Final = "the count took too long: open the page"
 WORKERS: Final = 8
 # The pages that resolve a finding of doctor, by its check.
 PAGES: Final[Mapping[str, str]] = {
@@ -86,12 +89,14 @@ def _counted(
         number, least = count(inbox)
     except (BotoCoreError, ClientError, CommandError, InboxError) as error:
         return Need(what, path, None, error=explain(error))
+    if least and not number:
+        return Need(what, path, None, error=UNCOUNTED)
     return Need(what, path, number, least)
 
 
 def _dead(inbox: ConsoleInbox) -> tuple[int, bool]:
     """Counts the entries of dead runs, at most a page of each partition."""
-    ledger = Ledger(table=inbox.bounded())
+    ledger = Ledger(table=inbox.bounded(SECONDS))
     with ThreadPoolExecutor(WORKERS) as pool:
         read = partial(ledger.due_page, low=DEAD_FROM)
         pages = list(pool.map(read, ledger.due_buckets([WATCH])))
@@ -99,12 +104,12 @@ def _dead(inbox: ConsoleInbox) -> tuple[int, bool]:
 
 
 def _held(inbox: ConsoleInbox) -> tuple[int, bool]:
-    told = inbox.read(list_holds, limit=LISTED)
+    told = inbox.read(list_holds, seconds=SECONDS, limit=LISTED)
     return len(told.objects), told.partly
 
 
 def _rejected(inbox: ConsoleInbox) -> tuple[int, bool]:
-    told = inbox.read(list_rejected, since="24h", limit=LISTED)
+    told = inbox.read(list_rejected, seconds=SECONDS, since="24h", limit=LISTED)
     waiting = [each for each in told.objects if each["released_at"] is None]
     return len(waiting), told.partly or len(told.objects) == LISTED
 

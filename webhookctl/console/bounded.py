@@ -21,6 +21,9 @@ ENTRIES: Final = 300
 # The rows of one partition of the table, such as the rejected deliveries of a source.
 ROWS: Final = 2000
 SECONDS: Final = 0.6
+# The first entries of each partition of the due index are read even later: on a slow network, or a
+# busy machine, a list of runs that wait must not be empty.
+LATEST: Final = 5.0
 # The empty partitions of `by_received` that are read at the same time.
 AHEAD: Final = 8
 PARTLY: Final = (
@@ -48,7 +51,8 @@ class BoundedTable(Table):
 
     Args:
         table: the table.
-        seconds: the time from now on after which an index yields no further entries.
+        seconds: the time from now on after which an index yields no further entries; the first ones
+            of a partition of the due index are read for LATEST seconds.
 
     Attributes:
         cuts: the partitions of indexes that were not read to their ends.
@@ -58,6 +62,7 @@ class BoundedTable(Table):
     def __init__(self, table: Table, *, seconds: float = SECONDS) -> None:
         self._table = table
         self._ends = monotonic() + seconds
+        self._latest = monotonic() + max(seconds, LATEST)
         self._read: dict[str, int] = {}
         self._last: dict[str, int] = {}
         self._ahead: dict[str, Future[Page]] = {}
@@ -86,7 +91,7 @@ class BoundedTable(Table):
         if start is None:
             self._read[value] = 0
             self._last.pop(value, None)
-        if monotonic() > self._ends or (index == BY_DUE and self._read[value] >= ENTRIES):
+        if self._is_over(index, value):
             self.cut = True
             self.cuts.append(Cut(index, value, self._last.get(value)))
             return Page((), None)
@@ -95,6 +100,12 @@ class BoundedTable(Table):
         if page.items and index == BY_DUE:
             self._last[value] = page.items[-1]["due_at"]
         return page
+
+    def _is_over(self, index: str, value: str) -> bool:
+        read = self._read[value]
+        if index == BY_DUE and not read:
+            return monotonic() > self._latest
+        return monotonic() > self._ends or (index == BY_DUE and read >= ENTRIES)
 
     def _page(
         self, index: str, value: str, start: Mapping[str, Any] | None, options: Mapping[str, Any]

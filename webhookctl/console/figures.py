@@ -21,9 +21,9 @@ from webhookctl.target import Target
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 # The sources whose events are added up: each is a metric, and a metric has a price.
 SOURCES: Final = 50
-# The events of the ledger that a plot is made of, and the time for it.
+# The events of the ledger that a plot is made of, and the time for it, which is in the background.
 EVENTS: Final = 2000
-SECONDS: Final = 0.6
+SECONDS: Final = 3.0
 FAILED: Final = frozenset({"failed", "dead_letter"})
 
 Values = Sequence[float | None]

@@ -33,7 +33,18 @@ def test_all_rows_are_read_within_the_bounds(waiting: Inbox) -> None:
     assert (table.cut, table.cuts) == (False, [])
 
 
-def test_behind_its_time_an_index_ends(waiting: Inbox) -> None:
+def test_behind_its_time_each_partition_of_the_due_index_yields_its_first_entries(
+    waiting: Inbox,
+) -> None:
+    table = BoundedTable(waiting.table, seconds=-1)
+    assert len(list(Ledger(table=table).due_runs())) == 12
+    assert not table.cut
+
+
+def test_behind_the_latest_time_an_index_ends(
+    waiting: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LATEST", -1.0)
     table = BoundedTable(waiting.table, seconds=-1)
     assert list(Ledger(table=table).due_runs()) == []
     assert table.cut

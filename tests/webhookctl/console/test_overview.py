@@ -6,6 +6,7 @@ from tests.webhookctl.commands.stage import Cli, Inbox
 from tests.webhookctl.console.browsing import Browser, browsing, console_of
 from tests.webhookctl.console.conftest import Doctor
 from webhook_inbox.domain.errors import Permanent, Transient, Unavailable
+from webhookctl.console import attention, bounded
 from webhookctl.console.attention import Finding, Need, health
 from webhookctl.errors import CommandError
 
@@ -61,6 +62,16 @@ def test_what_waits_precedes_what_cannot_be_read() -> None:
     assert (told.word, told.why) == ("needs you", "paused: at least 2")
     told = health([Need("Paused", "/handlers", 0)], found, "")
     assert (told.word, told.why) == ("cannot tell", "alarms: request the right x:y")
+
+
+def test_a_count_of_nothing_that_was_cut_off_is_no_count(
+    browser: Browser, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounded, "LATEST", -1.0)
+    monkeypatch.setattr(attention, "SECONDS", -1.0)
+    text = browser.text("/")
+    assert "Cannot tell" in text
+    assert "waiting for approval: the count took too long: open the page" in text.lower()
 
 
 def test_running_checks_are_no_health() -> None:
