@@ -7,7 +7,7 @@ export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 # Bytecode is kept: without it each process compiles pytest's tests and the library anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup dev check check-types check-units test lane-of-parts lane-of-sessions test-whole test-local test-scanners test-browser test-parts simulate mutants fuzz storm rights incidents proof wheel package lock clean
+.PHONY: help setup dev check check-types check-units test lane-of-parts lane-of-sessions lane-of-schedules lane-of-faults test-whole test-local test-scanners test-browser test-parts simulate mutants fuzz storm rights incidents proof wheel package lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -105,7 +105,17 @@ incidents: setup ## resolve scripted incidents on the local runtime, with the ru
 	@$(BIN)/python -m scripts.browser >/dev/null
 	$(BIN)/pytest tests/proof/test_incidents.py tests/proof/test_console_incidents.py --quiet
 
-proof: simulate mutants fuzz storm rights incidents ## run simulate, mutants, fuzz, storm, rights and incidents
+# Two lanes, as for `test`: the second mostly waits for its sessions.
+proof: setup ## run simulate, mutants, fuzz, storm, rights and incidents
+	$(MAKE) --jobs=2 --no-print-directory lane-of-schedules lane-of-faults
+
+lane-of-schedules: simulate
+	$(MAKE) --no-print-directory mutants
+	$(MAKE) --no-print-directory fuzz
+
+lane-of-faults: storm
+	$(MAKE) --no-print-directory rights
+	$(MAKE) --no-print-directory incidents
 
 lock: ## regenerate the lock files under requirements/; needs uv
 	scripts/lock.sh

@@ -4,10 +4,13 @@ The CDK CLI zips each file with its own mode, and Lambda runs functions under a 
 none of them: a file that others cannot read breaks the function. Lambda gives directories 755.
 """
 
+import fcntl
+import os
 import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path, PurePath
 from typing import Final
@@ -101,19 +104,27 @@ def _exact(directory: Path) -> Iterator[tuple[str, Path]]:
 def publish(made: Path, target: Path, *, sound: Callable[[], bool]) -> None:
     """Moves a directory into place, also where there is a damaged one.
 
-    The first one of concurrent builds wins.
+    The first one of concurrent builds wins; the others wait for it.
 
     Args:
         made: the directory, on the same file system.
         target: its place.
         sound: tells whether the directory in that place can be used.
     """
-    with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
-        while not sound():
-            try:
-                made.rename(target)
-            except OSError:
-                if not target.is_dir():
-                    raise
-                if not sound():
-                    target.rename(Path(scratch, "damaged"))
+    with _alone(target.parent), tempfile.TemporaryDirectory(dir=target.parent) as scratch:
+        if sound():
+            return
+        if target.exists():
+            target.rename(Path(scratch, "damaged"))
+        made.rename(target)
+
+
+@contextmanager
+def _alone(directory: Path) -> Iterator[None]:
+    """Keeps other builds from changing a directory meanwhile; the end of a process releases it."""
+    held = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(held)

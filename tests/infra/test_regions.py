@@ -111,6 +111,7 @@ def test_no_code_names_a_partition_but_this() -> None:
         "function.py",
         "aws_sns.py",  # the certificates' hosts of every partition
         "aws.py",  # examples of ARNs
+        "approvers.py",  # an example of a topic's ARN
         "evidence.py",  # the console of each partition
         "document.py",  # an example of a certificate's ARN
         "quotas.py",  # a service principal

@@ -52,7 +52,7 @@ def test_a_decision_in_time_by_the_person_who_acts_is_fine() -> None:
             ANN,
             10,
         ),
-        (request(), request(decisions={"ann": word("approve")}), ANN, 100),
+        (request(), request(decisions={"ann": word("approve", 100)}), ANN, 100),
         (request(), request(decisions={"bob": word("approve")}), ANN, 10),
         (request(), request(decisions={"ann": word("approve")}), WORKER, 10),
         (request(escalated_at=5), request(escalated_at=6), WORKER, 10),

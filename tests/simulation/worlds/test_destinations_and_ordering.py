@@ -32,7 +32,8 @@ PERSON = "person 1"
 @pytest.mark.parametrize("name", WORLDS)
 def test_their_first_states_hold(name: str) -> None:
     found = explore(WORLDS[name], states=400)
-    assert found.states >= 200
+    assert found.complete or found.states >= 200
+    assert found.states > 100
     assert found.schedules > 0
 
 
