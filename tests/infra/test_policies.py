@@ -342,7 +342,7 @@ def test_an_approvers_decision_changes_no_other_attributes_of_a_request(
     monkeypatch.setattr(world.table, "update", updated)
     monkeypatch.setattr(world.table, "put", written)
     decide = world.approvals.approve if word is Word.APPROVE else world.approvals.deny
-    decide(hold, by=replace(person("kim"), on_behalf_of="a"), reason="r")
+    decide(hold, by=replace(person("ann"), on_behalf_of="a"), reason="r")
 
     assert any("decisions" in call.attributes for call in made)
     assert refused(asking, "approver", made) == []

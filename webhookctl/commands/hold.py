@@ -24,6 +24,7 @@ from webhook_inbox.handlers.approvals import (
     HoldFilter,
     holds,
 )
+from webhook_inbox.handlers.effects.asking import people_of
 from webhook_inbox.handlers.effects.journal import Unstorable
 from webhook_inbox.handlers.effects.manual_commit import NoDoubt
 from webhook_inbox.handlers.effects.requests import RequestRow
@@ -75,9 +76,12 @@ COUNTED: Final = {
     ApprovalOutcome.COUNTED: "approved by one of the people; their runs stay held",
     ApprovalOutcome.REPEATED: "decided by this caller before; their runs stay held",
     ApprovalOutcome.CLOSED: "decided, expired or void; no decision was recorded",
+    ApprovalOutcome.NOT_ASKED: "decided by named people, and this caller is not one of them; no"
+    " decision was recorded",
     ApprovalOutcome.MOVED_ON: "changed meanwhile; no decision was recorded",
     ApprovalOutcome.EXPIRED: "expired; no decision was recorded",
 }
+UNDECIDED: Final = (ApprovalOutcome.MOVED_ON, ApprovalOutcome.EXPIRED, ApprovalOutcome.NOT_ASKED)
 
 _NOTHING: Final = "no decision was recorded"
 
@@ -218,8 +222,8 @@ def approve(  # noqa: PLR0913 - one parameter per option
 ) -> None:
     """Approve a run; an effect in doubt is repeated with the same idempotency key.
 
-    Where several people must approve, you count as one of them, and the run stays held until enough
-    have.
+    Where the people of a group approve, your AWS user or session must have the name of one of them,
+    and the run stays held until enough have.
     With --happened the effect is recorded as committed instead, and the handler gets --result.
     Without EVENT_ID, approve all runs that the filters select; a dry run without --yes.
     """
@@ -323,7 +327,7 @@ def _decide(
                 if call.as_json:
                     call.output.json({**_object(hold), "outcome": str(decision.outcome)})
     except Unavailable as error:
-        undecided = counts[ApprovalOutcome.MOVED_ON] + counts[ApprovalOutcome.EXPIRED]
+        undecided = sum(counts[each] for each in UNDECIDED)
         raise CommandError(
             f"{error}; {counts.total() - undecided} were decided so far, and the same command"
             " continues with the rest"
@@ -394,6 +398,15 @@ def _meaning(decision: Decision) -> str:
     return f"{told}; {request_line(request)}; the run stays held"
 
 
+def _not_asked(call: Invocation, request: RequestRow) -> str:
+    people = people_of(request, known_manifest(call.target).approvers)
+    asked = ", ".join(sorted(people)) or f"the people of {request.group}, which cannot be read"
+    return (
+        f"{call.caller} is not one of the people who are asked ({asked}), and {_NOTHING}: they"
+        " decide with the link in their message, or with an AWS user or session of their name"
+    )
+
+
 def _show(call: Invocation, hold: ApprovalRequest, decision: Decision) -> None:
     run = hold.run
     if decision.outcome is ApprovalOutcome.MOVED_ON:
@@ -406,6 +419,8 @@ def _show(call: Invocation, hold: ApprovalRequest, decision: Decision) -> None:
             " ask the provider to send it again"
         )
     request = decision.request
+    if decision.outcome is ApprovalOutcome.NOT_ASKED and request is not None:
+        raise CommandError(_not_asked(call, request))
     if decision.outcome is ApprovalOutcome.CLOSED and request is not None:
         # Its run marks a request as expired when it looks.
         over = RequestState.EXPIRED if request.state is RequestState.OPEN else request.state

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 from urllib.parse import parse_qsl
 
+from botocore.exceptions import BotoCoreError, ClientError
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
@@ -88,7 +89,7 @@ def told_of(error: Exception) -> tuple[int, str]:
     """Returns the HTTP status and the text of an error."""
     if isinstance(error, BadFilter):
         return 400, str(error)
-    if isinstance(error, Unavailable):
+    if isinstance(error, Unavailable | BotoCoreError | ClientError):
         return 503, explain(error)
     return 409 if isinstance(error, CommandError | InboxError) else 500, explain(error)
 

@@ -108,6 +108,19 @@ def check_groups(groups: Mapping[str, ApproversSpec], destinations: Mapping[str,
             )
         if group.escalate_to == group.name:
             raise ConfigurationError(f"{place} escalate_to: the group itself; name another group")
+        next_one = groups.get(group.escalate_to)
+        _check_addresses(place, {**(next_one.people if next_one else {}), **group.people})
+
+
+def _check_addresses(place: str, people: Mapping[str, str]) -> None:
+    """Rejects an address of two names: its reader would get both links, and count twice."""
+    for address in people.values():
+        names = sorted(name for name, route in people.items() if route == address)
+        if len(names) > 1:
+            raise ConfigurationError(
+                f'{place} "{address}" is the address of {" and ".join(names)}; give each person an'
+                " address of their own, since its reader decides under each name"
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@
     happened   approves, and commits the effect in doubt, which is not repeated
     deny       the run is skipped; committed effects remain
 
-Where the people of a group are asked (`approve=Approval(…)`), the caller counts as one of them, and
-the run continues once enough have approved.
+Where the people of a group are asked (`approve=Approval(…)`), only a caller who is one of them can
+approve, and the run continues once enough have.
 
 The generation is raised before the message is sent, as in replay. Every write is conditional on the
 displayed request, so the first of two concurrent decisions wins.
@@ -165,6 +165,7 @@ class ApprovalOutcome(StrEnum):
     EXPIRED = "expired"  # the event has expired: nothing was decided
     COUNTED = "counted"  # one approval of several that are needed: the run stays held
     REPEATED = "repeated"  # this person has decided before: the run stays held
+    NOT_ASKED = "not_asked"  # named people approve, and this caller is not one: nothing was decided
     CLOSED = "closed"  # the people's request has ended: the run looks at it by itself
 
 
@@ -276,7 +277,11 @@ class Approvals:
         if request is None:
             return Decision(ApprovalOutcome.MOVED_ON, self._now_there(hold))
         people = people_of(request, self._manifest.approvers)
-        outcome, request = self.count(request, person_of(by, people), word, by=by, reason=reason)
+        person = person_of(by, people)
+        if word is Word.APPROVE and person not in people:
+            # A person with a link and this caller may be one human. A denial needs no second one.
+            return Decision(ApprovalOutcome.NOT_ASKED, self._now_there(hold), request=request)
+        outcome, request = self.count(request, person, word, by=by, reason=reason)
         run = self._now_there(hold)
         return Decision(_told(outcome, request), run, request=request)
 
@@ -415,10 +420,12 @@ _OF_THE_HOLD: Final = (
 def person_of(by: Actor, people: Mapping[str, str]) -> str:
     """Returns the name under which a caller of AWS decides; a person who is asked counts once.
 
-    A caller is such a person if the last part of the ARN, before any "@", is the person's name.
+    A caller is such a person if the last part of the ARN, before any "@", is the person's name. A
+    federated session is none: every IAM user may choose its name.
     """
-    name = by.name.rpartition("/")[2].partition("@")[0].lower()
-    return name if name in people else by.name
+    kind, _, last = by.name.rpartition("/")
+    name = last.partition("@")[0].lower()
+    return name if name in people and not kind.endswith(":federated-user") else by.name
 
 
 def _told(outcome: DecisionOutcome, request: RequestRow) -> ApprovalOutcome:

@@ -127,7 +127,12 @@ class HandlerRun:
         return self
 
     def approve(self, reason: str = "approved in a test", *, by: str = TESTER.name) -> Self:
-        """Approves the held run, which continues; with `Approval`, once enough people have."""
+        """Approves the held run, which continues; with `Approval`, once enough people have.
+
+        Args:
+            reason: the reason.
+            by: who approves; with `Approval`, only one of its people can.
+        """
         hold, approve = self._hold(), self._runtime.approvals.approve
         return self._operate(lambda: approve(hold, by=replace(TESTER, name=by), reason=reason))
 

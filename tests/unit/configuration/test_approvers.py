@@ -47,6 +47,14 @@ def test_a_stage_has_people_of_its_own() -> None:
         (CHAT + LATER.replace('"board"', '"finance"'), "escalate_to: the group itself"),
         (CHAT + GROUP + 'escalate_after = "4h"\n', "escalate_after and escalate_to go together"),
         (CHAT + LATER.replace('"4h"', '"soon"') + BOARD, '"soon" is not a duration'),
+        (
+            CHAT + GROUP.replace(f"sns:{TOPIC}", "slack:U0123456"),
+            '[approvers.finance] "slack:U0123456" is the address of ann and bob.r',
+        ),
+        (
+            CHAT + LATER + BOARD.replace("U9", "U0123456"),
+            '[approvers.finance] "slack:U0123456" is the address of ann and eve',
+        ),
         (CHAT + GROUP + 'escalate_too = "x"\n', 'unknown key; did you mean "escalate_to"?'),
     ],
 )

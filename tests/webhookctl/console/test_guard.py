@@ -6,9 +6,11 @@ Each test is for every route of the application, so that a new page or action ca
 import json
 from collections.abc import Iterator
 from contextlib import suppress
+from html import unescape
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError, ReadTimeoutError
 from markupsafe import escape
 from moto import mock_aws
 from starlette.routing import Route
@@ -18,6 +20,7 @@ from tests.browser.seeded import SeededInbox, seeded
 from tests.browser.subjects import SUBJECTS
 from tests.webhookctl.commands.stage import client
 from webhook_inbox.adapters.memory import SeededRandomness
+from webhook_inbox.domain.errors import Unavailable
 from webhookctl.console import actions, guard
 from webhookctl.console.application import application, routes
 from webhookctl.console.guard import HEADERS, Session
@@ -339,6 +342,29 @@ def test_the_answer_to_a_fault_of_the_console_has_the_headers_too(
     assert HEADERS.items() <= dict(answer.headers).items()
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        ReadTimeoutError(endpoint_url="https://dynamodb.example"),
+        Unavailable("ledger", "Query", "throttled"),
+        ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "Query"),
+    ],
+)
+def test_a_fault_of_aws_is_a_page_with_its_cause_and_not_of_the_console(
+    user: TestClient, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr("webhookctl.console.inbox.told", fail)
+    read = user.get("/approvals")
+    form = {"form_token": SESSION.form_token, "name": "acme.notify", "reason": "r"}
+    acted = user.post("/handlers/pause", data=form, headers=WRITE)
+    for answer in (read, acted):
+        assert answer.status_code == 503
+        assert str(error).partition(":")[0] in unescape(answer.text)
+
+
 def test_the_policy_allows_the_console_s_own_files_and_nothing_else() -> None:
     policy = HEADERS["content-security-policy"]
     rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
@@ -368,7 +394,7 @@ HOSTILE = (
 )
 NAMES = (
     *("source", "type", "handler", "tenant", "text", "id", "done", "number", "selection"),
-    *("event_id", "hold", "name", "effect", "window", "error_class", "rejected_for"),
+    *("event_id", "hold", "name", "effect", "window", "error_class", "rejected_for", "sent"),
 )
 # A wrong value of one of these refuses the request before the others are read.
 CHECKED = ("status", "since", "until", "part")

@@ -4,6 +4,7 @@ import re
 from html import unescape
 
 import pytest
+from botocore.exceptions import ClientError
 
 from tests.webhookctl.commands.stage import Cli, Inbox, documents
 from tests.webhookctl.commands.test_rejected import RIGHT, ids, reject, set_secret
@@ -81,6 +82,20 @@ def test_one_delivery_is_explained_and_released(browser: Browser, inbox: Inbox, 
     assert "it is released already" in browser.text(address(cli))
     page = browser.get("/event?source=acme&id=evt-1").text
     assert f"/rejected/delivery?source=acme&amp;id={ids(cli)[0]}" in page
+
+
+def test_a_delivery_is_shown_although_the_secrets_cannot_be_read(
+    browser: Browser, inbox: Inbox, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reject(inbox)
+
+    def refused(*_: object) -> None:
+        raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "GetSecretValue")
+
+    monkeypatch.setattr(pages.rejected, "diagnosed", refused)
+    page = browser.text(address(cli))
+    assert "invalid-signature" in page
+    assert "request this permission, or choose another --profile" in page
 
 
 def test_headers_and_body_are_shown_on_request_without_the_signature(

@@ -5,11 +5,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from botocore.exceptions import BotoCoreError, ClientError
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from webhook_inbox.domain.errors import Reason
+from webhook_inbox.domain.errors import InboxError, Reason
 from webhookctl.commands import rejected
 from webhookctl.console import actions
 from webhookctl.console.body_tree import BODY_LIMIT, tree_of
@@ -18,6 +19,8 @@ from webhookctl.console.inbox import ConsoleInbox
 from webhookctl.console.requests import Form, Pages
 from webhookctl.console.tables import RowAction
 from webhookctl.console.views import Views, event_path
+from webhookctl.diagnosis.diagnose import Diagnosis
+from webhookctl.errors import CommandError, explain
 
 PATH: Final = "/rejected"
 LISTED: Final = 100
@@ -77,16 +80,25 @@ class RejectedPages:
         [found] = told.objects
         if part:
             return self._body(found)
+        diagnosis, undiagnosed = self._diagnosis(source, id_)
         return self._views.page(
             "rejected/delivery.html",
             title=f"Rejected delivery {id_}",
             path=PATH,
             found=found,
-            diagnosis=self._inbox.examine(rejected.diagnosed, source, id_),
+            diagnosis=diagnosis,
+            undiagnosed=undiagnosed,
             offered=[_release(found), *self._secrets([found])],
             body_path=f"{_address(source, id_)}&part=body",
             released_path=event_path(source, found["released_event_id"] or ""),
         )
+
+    def _diagnosis(self, source: str, id_: str) -> tuple[Diagnosis | None, str]:
+        """Returns the diagnosis, or why there is none: the delivery is shown without it."""
+        try:
+            return self._inbox.examine(rejected.diagnosed, source, id_), ""
+        except (CommandError, InboxError, ClientError, BotoCoreError) as error:
+            return None, explain(error)
 
     def _body(self, found: Mapping[str, Any]) -> Response:
         if "body" not in found or len(found["body"]) > BODY_LIMIT:

@@ -42,7 +42,7 @@ class SendPage:
     def __init__(self, inbox: ConsoleInbox, views: Views) -> None:
         self._inbox = inbox
         self._views = views
-        self._answers: dict[int, SentSample] = {}
+        self._answers: dict[str, SentSample] = {}
         self._numbers = count(1)
 
     def shown(self, request: Request) -> Response:
@@ -68,7 +68,7 @@ class SendPage:
             damages=EXPLAINED,
             damage=chosen.get("damage", ""),
             refused=sending_refused(self._inbox),
-            sent=self._answers.get(int(number)) if number.isdecimal() else None,
+            sent=self._answers.get(number),
         )
 
     def sent(self, _: Request, form: Form) -> str:
@@ -78,8 +78,8 @@ class SendPage:
         if damage not in set(Damage):
             raise CommandError(f"damage {damage!r}: choose one of {', '.join(Damage)}")
         number = next(self._numbers)
-        self._answers[number] = send_sample(self._inbox, source, sample, Damage(damage))
-        self._answers.pop(number - REMEMBERED, None)
+        self._answers[str(number)] = send_sample(self._inbox, source, sample, Damage(damage))
+        self._answers.pop(str(number - REMEMBERED), None)
         self._inbox.changed()
         values = {"source": source, "sample": sample, "damage": damage, "sent": number}
         return f"{PATH}?{urlencode(values)}"

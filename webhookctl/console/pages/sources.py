@@ -151,7 +151,9 @@ class SourcePages:
         }
 
     def _diagnosis(self, source: str, id_: str) -> Diagnosis:
-        if self._diagnosed is None or self._diagnosed[:2] != (source, id_):
+        # Another tab may replace the attribute meanwhile.
+        known = self._diagnosed
+        if known is None or known[:2] != (source, id_):
             read = partial(diagnosis_of, self._inbox, source, id_)
-            self._diagnosed = source, id_, Recent(read, seconds=DIAGNOSIS_SECONDS)
-        return self._diagnosed[2]()
+            known = self._diagnosed = source, id_, Recent(read, seconds=DIAGNOSIS_SECONDS)
+        return known[2]()

@@ -7,7 +7,7 @@
               an escalation, an announcement
 
     pk    the event's
-    sk    approval#{handler}#{subject}#{fingerprint, 16 digits}#{round}
+    sk    approval#{handler}#{subject}#{fingerprint}#{round}
 
 The row is the truth: an effect starts with these arguments only if the row is `approved`. Every
 write is conditional on the version that was read, so of two decisions at once both count or one is
@@ -28,7 +28,6 @@ from webhook_inbox.domain.ports import Change, Item, Key, Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms
 from webhook_inbox.ledger.schema import APPROVAL_PREFIX, absent, event_pk, live, transition
 
-FINGERPRINT_DIGITS: Final = 16
 # More than people who decide in the same moment.
 TRIES: Final = 8
 
@@ -75,9 +74,9 @@ class RequestAddress:
     @property
     def key(self) -> Key:
         """The key of the request's row."""
-        seen = self.fingerprint[:FINGERPRINT_DIGITS]
-        prefix = f"{APPROVAL_PREFIX}{self.handler}#{self.subject}"
-        return Key(event_pk(self.source, self.event_id), f"{prefix}#{seen}#{self.round}")
+        # The whole fingerprint: two arguments of one prefix must not share a row.
+        asked = f"{APPROVAL_PREFIX}{self.handler}#{self.subject}#{self.fingerprint}#{self.round}"
+        return Key(event_pk(self.source, self.event_id), asked)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -13,6 +14,7 @@ from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.domain.model import RequestState, Status
 from webhook_inbox.handlers.announcements import Announcement, slack, teams
 from webhook_inbox.handlers.approval_requests import DecisionOutcome, Word
+from webhook_inbox.handlers.effects.requests import RequestRows
 
 Format = Callable[[Announcement, str], tuple[str, Any]]
 ARGUMENTS = '{"cents": 20000, "order": "o-1"}'
@@ -126,6 +128,16 @@ def test_the_first_arguments_again_are_asked_again() -> None:
     again = world.request()
     assert again.address.round == first.address.round + 1
     assert again.decisions == {}
+
+
+def test_an_approval_covers_no_arguments_whose_hash_begins_alike() -> None:
+    world = ApprovingWorld(approval=Approval(by="finance"))
+    seen = world.asked()
+    world.says("ann")
+    # A sender finds two orders whose hashes have the same 64 bits within an hour.
+    alike = replace(seen.address, fingerprint=seen.address.fingerprint[:16] + "0" * 48)
+    opened = RequestRows(world.table).open(alike, {"fingerprint": alike.fingerprint}, world.now)
+    assert opened.row["fingerprint"] == alike.fingerprint
 
 
 def test_an_approval_of_fewer_people_does_not_cover_more() -> None:
