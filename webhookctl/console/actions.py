@@ -80,6 +80,7 @@ class FormAction:
         hidden: parameters whose values are never shown.
         given: makes the parameters of what the form has.
         told: what happened; raises CommandError where nothing did.
+        decides: whether it decides a request for approval, which its page then shows.
     """
 
     path: str
@@ -95,6 +96,7 @@ class FormAction:
     hidden: frozenset[str] = frozenset()
     given: Callable[[Values], Values] = _unchanged
     told: Callable[[Told], str] = _notes
+    decides: bool = False
 
     def address(self, **names: str) -> str:
         """Returns the address of its page for a subject."""
@@ -138,6 +140,7 @@ APPROVE = FormAction(
     REASON,
     "/approvals",
     told=_decided,
+    decides=True,
 )
 HAPPENED = FormAction(
     "/approvals/happened",
@@ -151,6 +154,7 @@ HAPPENED = FormAction(
     "/approvals",
     fixed={"happened": True},
     told=_decided,
+    decides=True,
 )
 DENY = FormAction(
     "/approvals/deny",
@@ -163,6 +167,7 @@ DENY = FormAction(
     "/approvals",
     danger=True,
     told=_decided,
+    decides=True,
 )
 PAUSE_HANDLER = FormAction(
     "/handlers/pause",
@@ -324,6 +329,12 @@ def routes(inbox: ConsoleInbox, views: Views, pages: Pages) -> list[Route]:
     ]
 
 
+def _request(inbox: ConsoleInbox, names: Mapping[str, str]) -> Mapping[str, Any] | None:
+    """Returns a request for approval as `hold list` prints it; None once it is decided."""
+    told = inbox.read(hold.list_holds)
+    return next((each for each in told.objects if each["hold"] == names["hold"]), None)
+
+
 def _routes(action: FormAction, *, inbox: ConsoleInbox, views: Views, pages: Pages) -> list[Route]:
     def page(typed: Mapping[str, str], status: int, error: str) -> Response:
         names = {name: typed.get(name, "") for name in action.names}
@@ -336,6 +347,7 @@ def _routes(action: FormAction, *, inbox: ConsoleInbox, views: Views, pages: Pag
             names=names,
             typed={n: typed.get(n, "") for n in action.asks if n not in action.hidden},
             error=error,
+            request=_request(inbox, names) if action.decides else None,
             back=action.after(names),
             line=action.line(inbox.program, names),
         )
@@ -345,7 +357,9 @@ def _routes(action: FormAction, *, inbox: ConsoleInbox, views: Views, pages: Pag
 
     def performed(_: Request, form: Form) -> str:
         told = inbox.act(action.command, **action.values(form))
-        return views.after(action.after(form), f"{action.title}: done. {action.told(told)}")
+        subject = form.get("event_id") or form.get("name") or form.get("source", "")
+        text = f"{action.title}: done. {subject}: {action.told(told)}"
+        return views.after(action.after(form), text)
 
     return [
         Route(action.path, pages.view(shown), methods=["GET"]),

@@ -47,6 +47,7 @@ class Refreshed(Generic[T]):
     def forget(self) -> None:
         """Reads again at the next call: an action has changed the value."""
         self._forgotten += 1
+        self._value = None
         self._known.clear()
         self._next = 0.0
 

@@ -58,7 +58,7 @@ class BrowserOperator:
         self._plan(self._page.locator("section.group").filter(has_text=text).first)
         self._sent("Send the canary and wait for its outcome")
         self._shows("#replay", "since then: 1 done")
-        self._page.get_by_role("link", name="The selection: send the rest").click()
+        self._page.get_by_role("link", name="The selection, and what is left to send").click()
         rest = self._page.get_by_role("button", name=re.compile("^Send all"))
         if rest.is_enabled():
             self._sent(re.compile("^Send all"))

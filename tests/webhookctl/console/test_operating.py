@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import count
+from urllib.parse import urlencode
 
 import pytest
 
@@ -25,6 +26,19 @@ def test_an_approval_shows_all_that_is_decided_about(browser: Browser, inbox: In
     text = browser.text("/approvals")
     assert "it is unknown whether it happened" in text
     assert "Effect refund" in text
+
+
+def test_a_decision_s_form_shows_what_is_decided(browser: Browser, inbox: Inbox) -> None:
+    request = hold(inbox, type_="paid", shows='{"amount": 4200}')
+    effect(inbox, request.run, error="ReadTimeout")
+    names = {"event_id": "evt-1", "source": "acme", "handler": request.run.handler}
+    for path in ("/approvals/approve", "/approvals/happened", "/approvals/deny"):
+        page = f"{path}?{urlencode({**names, 'hold': request.id})}"
+        assert "4200" in browser.text(page)
+        assert "it is unknown whether it happened" in browser.text(page)
+    answer = browser.submit("/approvals/deny", **names, hold=request.id, **REASON)
+    assert "evt-1: Recorded as denied." in answer.text
+    assert "The request is not open" in browser.text(page)
 
 
 def test_a_policy_s_request_has_no_effect_that_happened(browser: Browser, inbox: Inbox) -> None:

@@ -69,8 +69,7 @@ class _Summary:
         return Refreshed(read, seconds=SECONDS if self._remote else LOCAL_SECONDS)
 
     def _forget(self) -> None:
-        # Doctor's findings stay: a page that follows an action does not wait for its checks.
-        for each in (self._needs, *self._figures.values()):
+        for each in (self._needs, self._findings, *self._figures.values()):
             each.forget()
 
     @property
