@@ -52,11 +52,11 @@ test: setup ## run all checks and tests
 
 lane-of-parts: check-units
 	$(MAKE) --no-print-directory test-parts
+	$(MAKE) --no-print-directory test-browser
 
 # One target a line: together they would take the other lane's job.
 lane-of-sessions: check-types
 	$(MAKE) --no-print-directory test-scanners
-	$(MAKE) --no-print-directory test-browser
 	$(MAKE) --no-print-directory test-whole
 	$(MAKE) --no-print-directory test-local
 
