@@ -77,7 +77,7 @@ def check_begun(run: RunName, arguments: str, approval: Approval, requests: list
         for request in requests
         if request["fingerprint"] == arguments and request["state"] == "approved"
     ]
-    must("hold", bool(decided), f"{run} began although nobody approved these arguments")
+    must("hold", bool(decided), f"{run} began without an approval of these arguments")
     for request in decided:
         given = request["decisions"].values()
         words = [each["word"] for each in given]

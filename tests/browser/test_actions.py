@@ -50,7 +50,7 @@ def circuit(console: Console, name: str) -> Any:
     return found and found["circuit"]
 
 
-# Whether the inbox is as the action leaves it.
+# Checks that the inbox has the state that each action leaves.
 DONE: dict[str, Callable[[Console], bool]] = {
     actions.APPROVE.path: lambda console: (
         is_decided(console, "evt_asking")

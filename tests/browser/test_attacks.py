@@ -20,7 +20,7 @@ from webhookctl.console.requests import TOKEN_FIELD
 from webhookctl.console.views import MENU, event_path
 from webhookctl.display.untrusted import printable
 
-# What no template makes: each would be of a hostile text.
+# Templates make none of these elements, so a hostile text would have made it.
 INJECTED = "body script, img, iframe, base, object, main meta, [onload], [onerror], [onfocus]"
 CONTROLS = {character for character in UNSEEN if printable(character) != character}
 FIELDS = {

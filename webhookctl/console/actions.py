@@ -11,6 +11,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from webhook_inbox.domain.model import Status
+from webhook_inbox.ledger.schema import dedupe_key
 from webhookctl.commands import (
     complete,
     destinations,
@@ -26,6 +28,7 @@ from webhookctl.console.commands import Told
 from webhookctl.console.inbox import ConsoleInbox
 from webhookctl.console.requests import Form, Pages
 from webhookctl.console.views import Views, event_path
+from webhookctl.display.runs import hold_object
 from webhookctl.display.suggestions import Command as CommandLine
 from webhookctl.display.suggestions import Program
 from webhookctl.errors import CommandError
@@ -43,7 +46,8 @@ def _decided(told: Told) -> str:
     [found] = told.objects
     people = found.get("people")
     counted = f"; {len(people['approved_by'])} of {people['count']} approved" if people else ""
-    return f"Recorded as {found['outcome']}{counted}."
+    outcome = found["outcome"] if found["committed"] is None else "happened"
+    return f"Recorded as {outcome}{counted}."
 
 
 def given_reason(form: Mapping[str, str]) -> str:
@@ -331,8 +335,12 @@ def routes(inbox: ConsoleInbox, views: Views, pages: Pages) -> list[Route]:
 
 def _request(inbox: ConsoleInbox, names: Mapping[str, str]) -> Mapping[str, Any] | None:
     """Returns a request for approval as `hold list` prints it; None once it is decided."""
-    told = inbox.read(hold.list_holds)
-    return next((each for each in told.objects if each["hold"] == names["hold"]), None)
+    now = inbox.clock.now()
+    overview = inbox.ledger.overview(names["source"], dedupe_key(names["event_id"]), now=now)
+    runs = () if overview is None else overview.runs
+    held = (run for run in runs if run.status is Status.HELD and run.handler == names["handler"])
+    found = (hold_object(run) for run in held)
+    return next((each for each in found if each["hold"] == names["hold"]), None)
 
 
 def _routes(action: FormAction, *, inbox: ConsoleInbox, views: Views, pages: Pages) -> list[Route]:

@@ -152,11 +152,6 @@ class ConsoleInbox:
         return MeteredTable(self.target.table)
 
     @property
-    def written_table(self) -> Table:
-        """The ledger's table for actions."""
-        return self.target.table
-
-    @property
     def ledger(self) -> Ledger:
         """The ledger for pages, without bodies."""
         return Ledger(table=self.table)
@@ -178,7 +173,7 @@ class ConsoleInbox:
 
     @property
     def is_production(self) -> bool:
-        """Whether the pages are marked in red."""
+        """True if the pages are marked in red."""
         return not self.target.local and self.target.stage.lower().startswith(PRODUCTION)
 
     @property

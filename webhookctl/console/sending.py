@@ -86,7 +86,7 @@ class SentSample:
 
     @property
     def stored(self) -> bool:
-        """Whether the inbox has an event of it."""
+        """True if the inbox has an event of it."""
         return any(answer.accepted for answer in self.answers) and bool(self.draft.event_id)
 
 

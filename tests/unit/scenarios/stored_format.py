@@ -23,7 +23,6 @@ from tests.unit.support.holding import deciding
 from tests.unit.support.people import person
 from tests.unit.support.world import ACME, GITHUB, World, handler
 from webhook_inbox import Approval
-from webhook_inbox.adapters.memory import InlineExecutor
 from webhook_inbox.destinations.client.factory import HttpClients
 from webhook_inbox.domain.errors import Permanent, Skipped, Transient
 from webhook_inbox.domain.manifest import (
@@ -45,7 +44,6 @@ from webhook_inbox.handlers.effects.requests import RequestRow
 from webhook_inbox.handlers.event import Event
 from webhook_inbox.ingest import enrolment, ignored
 from webhook_inbox.ledger.pauses import PauseRequest, Subject, pause, resume
-from webhook_inbox.processor.processor import Processor
 from webhook_inbox.queue.message import RunMessage
 from webhookctl.smoke.traces import Traces
 
@@ -272,19 +270,7 @@ class Scenario:
     def _ask(self) -> None:
         """A request that one of two people has approved, escalated, and not announced to both."""
         world = self.world
-        world.processor = Processor(
-            manifest=MANIFEST,
-            handlers=world._load,
-            table=world.table,
-            lanes=world.lanes,
-            blobs=world.blobs,
-            secrets=world.secrets,
-            executor=InlineExecutor(world.clock),
-            clock=world.clock,
-            randomness=world.randomness,
-            clients=_chat,
-            api_url="https://inbox.example",
-        )
+        world.processor = world.new_processor(clients=_chat, api_url="https://inbox.example")
         accept(world, "evt-asked")
         self._work_on("evt-asked")
         requests = ApprovalRequests(

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from tests.unit.support.world import FULFIL, MANIFEST, World
 from webhook_inbox import Approval, Context, Event
-from webhook_inbox.adapters.memory import InlineExecutor
 from webhook_inbox.domain.errors import Transient
 from webhook_inbox.domain.manifest import ApproversSpec, DestinationSpec, Manifest
 from webhook_inbox.domain.model import Run, Status
@@ -99,29 +98,15 @@ class ApprovingWorld(World):
         args = self.args
         ctx.effect("refund", lambda _: self.refunds.append(args), args=args, approve=self.approval)
 
-    def new_processor(self) -> Processor:
+    def new_processor(self, **more: Any) -> Processor:
         """See `World`."""
-        processor = Processor(
-            manifest=self.manifest,
-            handlers=self._load,
-            table=self.table,
-            lanes=self.lanes,
-            blobs=self.blobs,
-            secrets=self.secrets,
-            executor=InlineExecutor(self.clock),
-            clock=self.clock,
-            randomness=self.randomness,
-            clients=lambda *_: self.chat,
-            api_url=API_URL,
-        )
-        processor._listed._known.update(self.manifest.handlers)
-        return processor
+        return super().new_processor(clients=lambda *_: self.chat, api_url=API_URL, **more)
 
     # -- people
 
     @property
     def requests(self) -> ApprovalRequests:
-        """What the page of the links uses."""
+        """The requests, as the page of the links reads and decides them."""
         return ApprovalRequests(
             table=self.table,
             manifest=self.manifest,
@@ -132,7 +117,7 @@ class ApprovingWorld(World):
 
     @property
     def approvals(self) -> Approvals:
-        """What `webhookctl hold` uses."""
+        """The approvals, as `webhookctl hold` decides them."""
         return Approvals(
             manifest=self.manifest,
             table=self.table,

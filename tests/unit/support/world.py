@@ -194,7 +194,7 @@ class World:
             secrets=SecretCache(store=self.vault, clock=self.clock),
         )
 
-    def new_processor(self) -> Processor:
+    def new_processor(self, **more: Any) -> Processor:
         """Returns another processor container, which knows that its handlers are registered."""
         processor = Processor(
             manifest=self.manifest,
@@ -206,6 +206,7 @@ class World:
             executor=InlineExecutor(self.clock),
             clock=self.clock,
             randomness=self.randomness,
+            **more,
         )
         processor._listed._known.update(self.manifest.handlers)
         return processor

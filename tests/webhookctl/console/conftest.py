@@ -30,7 +30,7 @@ class Doctor:
 
 @pytest.fixture
 def doctor(monkeypatch: pytest.MonkeyPatch) -> Doctor:
-    """What doctor finds, which is nothing."""
+    """A doctor without findings."""
     made = Doctor()
     # A page shows what is read meanwhile; a test waits for all of it.
     monkeypatch.setattr(refreshed, "WAIT", 20.0)

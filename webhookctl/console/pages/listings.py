@@ -31,7 +31,7 @@ class Section:
 
     @property
     def acts(self) -> bool:
-        """Whether any row has an action."""
+        """True if any row has an action."""
         return any(row.actions for row in self.rows)
 
 

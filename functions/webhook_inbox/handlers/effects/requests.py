@@ -145,7 +145,7 @@ class RequestRow:
 
     @property
     def escalated(self) -> bool:
-        """Whether the next group is asked as well."""
+        """True if the next group is asked as well."""
         return "escalated_at" in self.row
 
     @property

@@ -70,7 +70,7 @@ def test_one_denial_ends_the_run() -> None:
     assert world.refunds == []
 
 
-def test_nobody_decides_after_the_end() -> None:
+def test_no_person_decides_after_the_end() -> None:
     world = ApprovingWorld(FINANCE, approval=Approval(by="finance"))
     world.asked()
     world.says("ann")
@@ -176,7 +176,7 @@ def test_an_undecided_request_expires_and_a_replay_asks_anew() -> None:
     assert (world.status, len(world.refunds)) == (Status.DONE, 1)
 
 
-def test_nobody_decides_past_the_end_before_the_run_looks() -> None:
+def test_no_person_decides_past_the_end_before_the_run_looks() -> None:
     world = ApprovingWorld()
     request = world.asked()
     world.clock.advance(seconds=timedelta(days=2).total_seconds())
@@ -211,7 +211,7 @@ def test_an_approval_survives_a_failure_and_a_replay() -> None:
     assert (world.status, len(world.refunds)) == (Status.DONE, 1)
 
 
-def test_a_finished_effect_asks_nobody() -> None:
+def test_a_finished_effect_asks_no_person() -> None:
     world = ApprovingWorld()
     world.asked()
     world.says("ann")
