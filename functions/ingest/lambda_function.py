@@ -1,6 +1,5 @@
 """API Gateway → verify → ledger → queue. Its cold start loads only what a delivery uses."""
 
-from functools import partial
 from typing import Any, Final
 
 from aws_lambda_powertools import Logger
@@ -8,12 +7,13 @@ from compiled_manifest import MANIFEST
 
 from ingest.routes import Routes
 from webhook_inbox import providers
-from webhook_inbox.adapters.aws.clients import Lazy, TimeBudget, quick, quick_caller
 from webhook_inbox.adapters.aws.dynamodb import DynamoTable
 from webhook_inbox.adapters.aws.embedded_metrics import MetricLines
+from webhook_inbox.adapters.aws.lean_clients import JsonClient, S3Client, quick_caller
 from webhook_inbox.adapters.aws.s3 import S3Blobs
 from webhook_inbox.adapters.aws.secrets_manager import SecretsManagerStore
 from webhook_inbox.adapters.aws.sqs import SqsQueue
+from webhook_inbox.adapters.aws.time_budget import TimeBudget
 from webhook_inbox.adapters.environment import IngestEnvironment
 from webhook_inbox.adapters.https import LONGEST, HttpsFetcher
 from webhook_inbox.adapters.system import SystemClock
@@ -27,9 +27,7 @@ logger: Final = Logger()
 metrics: Final = MetricLines(environment.metrics_namespace)
 clock: Final = SystemClock()
 budget: Final = TimeBudget()
-dynamodb, sqs, secretsmanager = map(quick, ("dynamodb", "sqs", "secretsmanager"))
-# Only large bodies need it.
-s3: Final = Lazy(partial(quick, "s3"))
+dynamodb, sqs, secretsmanager = map(JsonClient, ("dynamodb", "sqs", "secretsmanager"))
 store: Final = SecretsManagerStore(
     secretsmanager,
     environment.secret_document,
@@ -50,7 +48,7 @@ ingest: Final = Ingest(
     providers=providers.load,
     table=table,
     lanes=lanes,
-    blobs=S3Blobs(s3, environment.bucket_name, call=quick_caller("s3", budget)),
+    blobs=S3Blobs(S3Client(), environment.bucket_name, call=quick_caller("s3", budget)),
     secrets=secrets,
     fetcher=HttpsFetcher(call=budget.attempts_of(LONGEST)),
     vault=store,

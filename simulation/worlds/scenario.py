@@ -21,7 +21,7 @@ from webhook_inbox.domain.manifest import (
 )
 from webhook_inbox.domain.model import BATCH, Delivery
 from webhook_inbox.domain.provider import Sample
-from webhook_inbox.ingest.events import fingerprint
+from webhook_inbox.ingest.fingerprint import fingerprint
 from webhook_inbox.reconciler.due_index import DRAIN
 from webhook_inbox.replay.request import ReplayRequest
 

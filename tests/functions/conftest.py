@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from importlib import invalidate_caches
 from pathlib import Path
+from typing import Any
 
 import pytest
 from moto import mock_aws
@@ -15,6 +16,7 @@ from tests.functions.bundles import NAMES, build, forget, start_cold
 from tests.functions.faults import Faults
 from tests.functions.inbox import SECRET, Inbox, Output
 from webhook_inbox.adapters.aws import clients
+from webhook_inbox.adapters.aws.connection import Connection, Reply
 from webhook_inbox.domain.manifest import Manifest
 from webhookctl.local.processes import sink as sinks
 
@@ -38,7 +40,7 @@ def _faults() -> Iterator[Faults]:
 
 
 @pytest.fixture
-def faults(_faults: Faults) -> Iterator[Faults]:
+def faults(_faults: Faults, monkeypatch: pytest.MonkeyPatch) -> Iterator[Faults]:
     """Between the functions' clients and AWS; one session, as in a Lambda's process.
 
     Other tests that run in this process between these forget it, or leave one of their own.
@@ -47,6 +49,11 @@ def faults(_faults: Faults) -> Iterator[Faults]:
         clients.session.cache_clear()
         _faults.install(clients.session())
     _faults.clear()
+
+    def exchange(connection: Connection, *args: Any, **more: Any) -> Reply:
+        return _faults.exchange(connection, *args, **more)
+
+    monkeypatch.setattr(Connection, "exchange", exchange)
     yield _faults
     _faults.clear()
 

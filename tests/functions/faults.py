@@ -1,6 +1,7 @@
 """Failures of AWS at any call of a function, before or after the effect."""
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -8,21 +9,37 @@ from typing import Any
 from botocore.awsrequest import AWSResponse
 from botocore.exceptions import EndpointConnectionError, ReadTimeoutError
 
+from tests.functions.wire import exchange, operation_of
+from webhook_inbox.adapters.aws.connection import BODY, Connection, Reply
+
 
 class Fault(Enum):
-    """How a call fails; the value is the HTTP status and AWS's code, or the client's error."""
+    """How a call fails.
+
+    The value is the HTTP status and AWS's code, or the errors of the SDK and of a connection.
+    """
 
     THROTTLED = (400, "ThrottlingException")
     DOWN = (503, "ServiceUnavailable")
     DENIED = (403, "AccessDeniedException")
-    SILENT = ReadTimeoutError
-    UNREACHABLE = EndpointConnectionError
+    SILENT = (ReadTimeoutError, TimeoutError)
+    UNREACHABLE = (EndpointConnectionError, ConnectionRefusedError)
+
+    def reply(self) -> Reply:
+        """Raises the error of ingest's connection, or returns AWS's answer."""
+        first, second = self.value
+        if not isinstance(first, int):
+            raise second("test")
+        document = {"__type": f"com.amazonaws#{second}", "message": "this is a test"}
+        xml = f"<Error><Code>{second}</Code><Message>this is a test</Message></Error>"
+        # One answer for both protocols: S3's is found in any text.
+        return Reply(first, {}, json.dumps({**document, "xml": xml}).encode())
 
     def raise_or_answer(self) -> tuple[int, dict[str, Any]]:
-        """Raises the client's error, or returns AWS's answer."""
-        if not isinstance(self.value, tuple):
-            raise self.value(endpoint_url="https://aws.example", error="test")
+        """Raises the SDK's error, or returns AWS's answer."""
         status, code = self.value
+        if not isinstance(status, int):
+            raise status(endpoint_url="https://aws.example", error="test")
         metadata = {"HTTPStatusCode": status, "RetryAttempts": 0}
         error = {"Code": code, "Message": "this is a test"}
         return status, {"Error": error, "ResponseMetadata": metadata}
@@ -79,6 +96,29 @@ class Faults:
         self._session = session
         session.register("before-call", self._before)
         session.register("after-call", self._after)
+
+    def exchange(
+        self,
+        connection: Connection,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        *,
+        limit: int = BODY,
+    ) -> Reply:
+        """Comes between ingest's connections and moto."""
+        operation = operation_of(method, headers)
+        self.calls.append(operation)
+        if (rule := self._due(operation, after=False)) is not None:
+            return rule.fault.reply()
+        reply = exchange(connection, method, path, headers, body, limit=limit)
+        if operation in self._answers:
+            parsed = json.loads(reply.body)
+            self._answers[operation](parsed)
+            reply = reply._replace(body=json.dumps(parsed).encode())
+        rule = self._due(operation, after=True)
+        return reply if rule is None else rule.fault.reply()
 
     def _before(self, model: Any, **_: Any) -> tuple[AWSResponse, dict[str, Any]] | None:
         self.calls.append(model.name)

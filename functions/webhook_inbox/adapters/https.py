@@ -1,18 +1,16 @@
 """Fetches keys and certificates that providers publish."""
 
-from functools import cached_property
 from typing import Final
-
-import urllib3
+from urllib.parse import urlsplit
 
 from webhook_inbox.adapters.aws import errors
+from webhook_inbox.adapters.aws.connection import Connection, Limits, Reply
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.ports import Fetch
 
-CONNECT: Final = 0.5
-READ: Final = 0.8
+LIMITS: Final = Limits(connect=0.5, read=0.8)
 # The connect time-out applies twice, to TCP and to TLS.
-LONGEST: Final = 2 * CONNECT + READ
+LONGEST: Final = 2 * LIMITS.connect + LIMITS.read
 LIMIT: Final = 64 * 1024
 
 
@@ -24,27 +22,20 @@ class HttpsFetcher:
 
     def fetch(self, wanted: Fetch) -> bytes:
         """See the port."""
-        status, body = self._call("https", "GET", lambda: self._once(wanted))
-        if status != 200 or len(body) > LIMIT:
-            raise Unavailable("https", "GET", f"{wanted.url} answered {status}, {len(body)} bytes")
-        return body
+        reply = self._call("https", "GET", lambda: _once(wanted))
+        if reply.status != 200:
+            raise Unavailable("https", "GET", f"{wanted.url} answered {reply.status}")
+        return reply.body
 
-    @cached_property
-    def _pool(self) -> urllib3.PoolManager:
-        # Created at first use: loading the system's certificates takes milliseconds.
-        return urllib3.PoolManager(cert_reqs="CERT_REQUIRED", retries=False)
 
-    def _once(self, wanted: Fetch) -> tuple[int, bytes]:
-        answer = self._pool.request(
-            "GET" if wanted.body is None else "POST",
-            wanted.url,
-            body=wanted.body,
-            headers=None if wanted.body is None else {"content-type": "application/json"},
-            timeout=urllib3.Timeout(connect=CONNECT, read=READ),
-            redirect=False,
-            preload_content=False,
-        )
-        try:
-            return answer.status, answer.read(LIMIT + 1)
-        finally:
-            answer.close()
+def _once(wanted: Fetch) -> Reply:
+    url = urlsplit(wanted.url)
+    path = f"{url.path or '/'}{'?' if url.query else ''}{url.query}"
+    method, headers = "GET", {"accept": "*/*"}
+    if wanted.body is not None:
+        method, headers = "POST", {**headers, "content-type": "application/json"}
+    server = Connection.to(url, LIMITS)
+    try:
+        return server.exchange(method, path, headers, wanted.body or b"", limit=LIMIT)
+    finally:
+        server.close()

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final
 
 from webhook_inbox.domain.conditions import Condition, Equals, every
@@ -27,6 +28,7 @@ from webhook_inbox.domain.manifest import DROP, HOLD, Manifest
 from webhook_inbox.domain.model import DropReason, StoredEvent
 from webhook_inbox.domain.ports import Blobs, Item, Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms, to_seconds
+from webhook_inbox.ingest.fingerprint import Fingerprint, same_content
 from webhook_inbox.ingest.receipt import IngestOutcome
 from webhook_inbox.ledger import payloads
 from webhook_inbox.ledger.schema import (
@@ -103,7 +105,7 @@ class IdempotentReceiver:
             runs = self._begin(admitted, admitted.runs)
             outcome = _outcome_of_new(admitted)
             return Recorded(outcome, runs)
-        if known["fingerprint"] != event.fingerprint:
+        if not self._is_same(event, known):
             self._store_conflict(event, known)
             return Recorded(IngestOutcome.CONFLICT)
         # As it was accepted, even if a deployment has changed its ordering keys or its rule since.
@@ -173,7 +175,7 @@ class IdempotentReceiver:
         other delivery takes the guard over: under another id or type, the content may be captured.
         """
         again = guard["event_id"] == event.event_id and guard["type"] == event.type
-        if again and guard["ignored"] == event.fingerprint:
+        if again and same_content(event.fingerprint, guard["ignored"]):
             return event
         return self._linked(event, guard["event_id"], guard["ignored"])
 
@@ -184,7 +186,7 @@ class IdempotentReceiver:
         """
         rule = self._manifest.sources[event.source].identical_body
         # No provider sends the same signed content in other bytes: it is a changed copy.
-        if content != event.fingerprint:
+        if not same_content(event.fingerprint, content):
             return None
         if rule == DROP:
             dropped = str(DropReason.IDENTICAL_BODY)
@@ -223,6 +225,17 @@ class IdempotentReceiver:
             # id distinguishes it from another delivery in the same millisecond.
             return None if error.old == row else error.old
         return None
+
+    def _is_same(self, event: StoredEvent, known: Item) -> bool:
+        """Tells whether an event has the content that is stored under its id.
+
+        Raises:
+            Unavailable: the stored body cannot be read.
+        """
+        if same_content(event.fingerprint, known["fingerprint"]):
+            return True
+        found, stored = event.fingerprint, partial(payloads.unpack, known, self._blobs)
+        return isinstance(found, Fingerprint) and found.is_content_in(stored)
 
     def _unsent(self, event: StoredEvent, known: Item) -> list[str]:
         """Returns the runs that a crash between put and send left without a message (G5)."""
@@ -275,4 +288,5 @@ def _outcome_of_new(event: StoredEvent) -> IngestOutcome:
 def _same_content(stored: Item, event: StoredEvent) -> bool:
     # A retry that changed a volatile field has a guard of its own but the same fingerprint; if it
     # is captured, it must not cause another run.
-    return event.guard == stored.get("guard") or event.fingerprint == stored["fingerprint"]
+    same = same_content(event.fingerprint, stored["fingerprint"])
+    return same or event.guard == stored.get("guard")

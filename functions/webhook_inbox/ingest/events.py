@@ -16,41 +16,9 @@ from webhook_inbox.domain.model import BATCH, Delivery, StoredEvent
 from webhook_inbox.domain.provider import Identity, Provider, Verified
 from webhook_inbox.domain.quotas import token
 from webhook_inbox.domain.secrets import REDACTED
+from webhook_inbox.ingest.fingerprint import Fingerprint, fingerprint
 from webhook_inbox.ledger.schema import dedupe_key
 from webhook_inbox.queue.message_groups import ordering_keys_of
-
-
-def fingerprint(body: bytes, volatile: tuple[str, ...]) -> str:
-    """Returns the SHA-256, in hex, by which a retry is distinguished from other content.
-
-    The hash covers the raw body; where fields are declared volatile and the body is JSON, its
-    canonical JSON without them. A field is a dotted path; it goes through lists.
-    """
-    return sha256(_canonical(body, volatile) if volatile else body).hexdigest()
-
-
-def _canonical(body: bytes, volatile: tuple[str, ...]) -> bytes:
-    try:
-        parsed = json.loads(body)
-        if not isinstance(parsed, dict | list):
-            return body
-        for path in volatile:
-            _drop(parsed, path.split("."))
-        return json.dumps(parsed, sort_keys=True, separators=(",", ":")).encode()
-    except (ValueError, RecursionError):
-        return body
-
-
-def _drop(value: object, names: list[str]) -> None:
-    if isinstance(value, list):
-        for item in value:
-            _drop(item, names)
-    elif isinstance(value, dict):
-        if len(names) == 1:
-            value.pop(names[0], None)
-        else:
-            _drop(value.get(names[0]), names[1:])
-
 
 # The last three record the chain of calls between agents.
 GENERAL_HEADERS: Final = frozenset(
@@ -278,7 +246,7 @@ def tenant_of(delivery: Delivery, spec: SourceSpec) -> str:
 
 def _fingerprint_of(delivery: Delivery, provider: Provider) -> str:
     canonical = provider.canonical(delivery) if provider.canonical else delivery.body
-    return fingerprint(canonical, provider.volatile)
+    return Fingerprint.of(canonical, provider.volatile)
 
 
 def _signature_hash(provider: Provider, verified: Verified) -> str:

@@ -22,7 +22,7 @@ def _action(reading: Reading) -> str | None:
     """Finds `opened`: the action, if the body names one and a header the event."""
     # A hook may be set to send the JSON as a form's field.
     form = reading.delivery.body.startswith(b"payload=")
-    action = at(reading.payload if form else reading.document, "action")
+    action = at(reading.payload, "action") if form else reading.member("action")
     named = reading.delivery.headers.get(EVENT)
     return action if named and isinstance(action, str) else None
 

@@ -12,7 +12,7 @@ from webhook_inbox.domain.model import EventStatus, Status
 from webhook_inbox.domain.ports import Outgoing
 from webhook_inbox.domain.timestamps import from_seconds
 from webhook_inbox.ingest.batches import RESERVE, TOLD, BatchProgress
-from webhook_inbox.ingest.events import fingerprint
+from webhook_inbox.ingest.fingerprint import fingerprint
 from webhook_inbox.ingest.ignored import KEYS, TYPES, find_ignored
 
 EXACT = b'{"sg_event_id":"exact" , "event":"delivered", "amount":1.10, "n":1e400,"n":2}'

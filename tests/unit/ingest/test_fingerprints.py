@@ -5,7 +5,7 @@ from hashlib import sha256
 
 import pytest
 
-from webhook_inbox.ingest.events import fingerprint
+from webhook_inbox.ingest.fingerprint import fingerprint
 
 VOLATILE = ("attempt", "pending")
 

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from tests.unit.providers.deliveries import delivery
-from webhook_inbox.ingest.events import fingerprint
+from webhook_inbox.ingest.fingerprint import fingerprint
 from webhook_inbox.providers.coinbase_commerce import PROVIDER
 
 EVENT = {"id": "24934862", "type": "charge:confirmed", "created_at": "2017-01-31T20:49:02Z"}

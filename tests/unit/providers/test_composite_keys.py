@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.providers.cases import sample_of, signed
 from tests.unit.providers.deliveries import delivery
-from webhook_inbox.ingest.events import fingerprint
+from webhook_inbox.ingest.fingerprint import fingerprint
 
 
 def names(provider_name: str, *changes: dict[str, Any]) -> list[str]:

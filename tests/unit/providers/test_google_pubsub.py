@@ -8,7 +8,7 @@ from tests.unit.providers.cases import signed
 from tests.unit.providers.deliveries import delivery, provider_of
 from webhook_inbox.domain.errors import ConfigurationError, Reason
 from webhook_inbox.domain.provider import Verified
-from webhook_inbox.ingest.events import fingerprint
+from webhook_inbox.ingest.fingerprint import fingerprint
 
 ACCOUNT = {"service_account": "push@proj.iam.gserviceaccount.com"}
 

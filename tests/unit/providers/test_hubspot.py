@@ -8,7 +8,7 @@ from tests.unit.providers.cases import Case, sample_of, signed
 from tests.unit.providers.deliveries import name_of, provider_of
 from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.ingest.events import fingerprint
+from webhook_inbox.ingest.fingerprint import fingerprint
 
 
 def split(case: Case, sent: Delivery) -> list[Delivery]:

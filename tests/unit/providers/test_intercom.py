@@ -5,7 +5,7 @@ import pytest
 
 from tests.unit.providers.cases import sample_of, signed
 from webhook_inbox.domain.provider import Answer
-from webhook_inbox.ingest.events import fingerprint
+from webhook_inbox.ingest.fingerprint import fingerprint
 
 
 @pytest.mark.parametrize("id_", [None, "notif_ping"])

@@ -7,7 +7,7 @@ from tests.unit.providers.cases import signed
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Answer, Verified
-from webhook_inbox.ingest.events import fingerprint
+from webhook_inbox.ingest.fingerprint import fingerprint
 
 CASE = signed("line")
 PROVIDER = CASE.provider

@@ -9,7 +9,7 @@ import pytest
 from tests.unit.providers.deliveries import NOW, SECRET, delivery
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.provider import Sample
-from webhook_inbox.ingest.events import fingerprint
+from webhook_inbox.ingest.fingerprint import fingerprint
 from webhook_inbox.providers.linear import PROVIDER
 
 SAMPLE = Sample("9b2f2a52", "Issue.create", b'{"action":"create","webhookTimestamp":1}')

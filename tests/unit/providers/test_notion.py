@@ -5,7 +5,7 @@ import pytest
 from tests.unit.providers.cases import signed
 from tests.unit.providers.deliveries import delivery
 from webhook_inbox.domain.provider import Offer
-from webhook_inbox.ingest.events import fingerprint
+from webhook_inbox.ingest.fingerprint import fingerprint
 from webhook_inbox.providers.notion import PROVIDER
 
 

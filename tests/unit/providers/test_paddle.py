@@ -4,7 +4,7 @@ from datetime import timedelta
 from tests.unit.providers.cases import signed
 from webhook_inbox.domain.errors import Reason
 from webhook_inbox.domain.provider import Verified
-from webhook_inbox.ingest.events import fingerprint
+from webhook_inbox.ingest.fingerprint import fingerprint
 
 CASE = signed("paddle")
 

@@ -1,6 +1,7 @@
 """The ledger's table in DynamoDB."""
 
 import time
+from binascii import a2b_base64
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -234,8 +235,11 @@ def from_wire(wire: Wire) -> Any:
     """
     [(kind, value)] = wire.items()
     match kind:
-        case "S" | "BOOL" | "B":
+        case "S" | "BOOL":
             return value
+        case "B":
+            # Ingest's client leaves base64, as it is in JSON.
+            return value if isinstance(value, bytes) else a2b_base64(value)
         case "N":
             return int(value)
         case "L":

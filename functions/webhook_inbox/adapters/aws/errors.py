@@ -1,11 +1,9 @@
-"""Translates botocore's errors to the library's."""
+"""Translates AWS's errors to the library's: those of the SDK, and those of ingest's own clients."""
 
+import sys
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any, Final, Protocol, TypeVar
-
-from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
-from botocore.exceptions import ConnectionError as BotoConnectionError
-from urllib3.exceptions import HTTPError
 
 from webhook_inbox.domain.errors import ConditionFailed, InboxError, Unavailable
 
@@ -17,6 +15,22 @@ class Caller(Protocol):
 
     def __call__(self, service: str, operation: str, attempt: Callable[[], T]) -> T:
         """Returns the attempt's result, or raises one of the library's errors."""
+
+
+class AwsError(Exception):
+    """AWS answered with an error.
+
+    Attributes:
+        code: AWS's code, like "ThrottlingException".
+        status: the HTTP status, 0 without an answer.
+        item: the row of a failed condition in DynamoDB's notation, if any.
+    """
+
+    def __init__(self, code: str, message: str = "", *, status: int = 0, item: Any = None) -> None:
+        super().__init__(f"{code}: {message}")
+        self.code = code
+        self.status = status
+        self.item = item
 
 
 class Missing(InboxError):
@@ -40,57 +54,66 @@ _EXPECTED: Final[Mapping[tuple[str, str], type[InboxError]]] = {
     ("secretsmanager", "ResourceExistsException"): Exists,
 }
 
-# botocore does not translate errors of lower layers while an S3 body is read.
-_BELOW: Final = (HTTPError, OSError)
-_LINE: Final = (HTTPClientError, BotoConnectionError, *_BELOW)
-
+# Credentials that were valid; ingest's clients fetch others for the next attempt.
+EXPIRED: Final = frozenset({"ExpiredToken", "ExpiredTokenException"})
 # Codes of transient errors.
-_PASSING: Final = frozenset(
-    {
-        "KmsThrottled",
-        "ProvisionedThroughputExceededException",
-        "RequestLimitExceeded",
-        "RequestTimeout",
-        "RequestThrottled",
-        "SlowDown",
-        "Throttling",
-        "ThrottlingException",
-        "TransactionInProgressException",
-    }
-)
+_PASSING: Final = EXPIRED | {
+    "KmsThrottled",
+    "ProvisionedThroughputExceededException",
+    "RequestLimitExceeded",
+    "RequestTimeout",
+    "RequestThrottled",
+    "SlowDown",
+    "Throttling",
+    "ThrottlingException",
+    "TransactionInProgressException",
+}
 
 
 def once(service: str, operation: str, attempt: Callable[[], T]) -> T:
-    """Makes the call once; botocore may retry by its configuration."""
+    """Makes the call once; the SDK may retry by its configuration."""
     try:
         return attempt()
-    except (BotoCoreError, ClientError, *_BELOW) as error:
+    except Exception as error:
+        if not isinstance(error, AwsError | OSError) and not _of_sdk("is_error", error):
+            raise
         raise translated(service, operation, error) from error
 
 
 def translated(service: str, operation: str, error: Exception) -> InboxError:
-    """Returns the library's error for one of botocore's.
+    """Returns the library's error for one of a client's.
 
     Any unexpected error is `Unavailable`, access denied included, so that nothing is acknowledged
     that was not stored. The text names AWS's code.
     """
-    if not isinstance(error, ClientError):
+    answer = _answer(error)
+    if answer is None:
         return Unavailable(service, operation, type(error).__name__)
-    fault = error.response.get("Error", {})
-    code = str(fault.get("Code", "unknown"))
-    if code == "ConditionalCheckFailedException":
+    if answer.code == "ConditionalCheckFailedException":
         # The row is in DynamoDB's notation; the table decodes it.
-        return ConditionFailed(error.response.get("Item"))
-    expected = _EXPECTED.get((service, code))
+        return ConditionFailed(answer.item)
+    expected = _EXPECTED.get((service, answer.code))
     if expected is not None:
-        return expected(f"{service} {operation}: {code}")
-    return Unavailable(service, operation, f"{code}: {fault.get('Message', '')}"[:300])
+        return expected(f"{service} {operation}: {answer.code}")
+    return Unavailable(service, operation, str(answer)[:300])
 
 
 def may_pass(error: BaseException | None) -> bool:
     """Returns whether an immediate retry may succeed."""
-    if isinstance(error, ClientError):
-        metadata: dict[str, Any] = error.response.get("ResponseMetadata", {})
-        code = error.response.get("Error", {}).get("Code")
-        return code in _PASSING or metadata.get("HTTPStatusCode", 0) >= 500
-    return isinstance(error, _LINE)
+    answer = _answer(error)
+    if answer is not None:
+        return answer.code in _PASSING or answer.status >= 500
+    return isinstance(error, OSError) or bool(_of_sdk("is_of_line", error))
+
+
+def _answer(error: BaseException | None) -> AwsError | None:
+    """Returns AWS's answer; None if there was none."""
+    answer = error if isinstance(error, AwsError) else _of_sdk("answer_of", error)
+    return answer if isinstance(answer, AwsError) else None
+
+
+def _of_sdk(question: str, error: BaseException | None) -> Any:
+    """Asks `sdk_errors` about an error, unless the SDK, and so none of its errors, is loaded."""
+    if "botocore" not in sys.modules:
+        return None
+    return getattr(import_module("webhook_inbox.adapters.aws.sdk_errors"), question)(error)
