@@ -10,8 +10,6 @@ from traceback import format_exception
 from typing import Any, Final
 from urllib.parse import parse_qsl, unquote
 
-from aws_lambda_powertools import Logger
-
 from ingest.approval_page import (
     GONE,
     HEADERS,
@@ -22,6 +20,7 @@ from ingest.approval_page import (
     request_page,
     state_note,
 )
+from ingest.log import JsonLog
 from webhook_inbox.adapters.aws.lambda_events import body_of, headers_of
 from webhook_inbox.adapters.system import SystemRandomness
 from webhook_inbox.domain.errors import Rejected, Unavailable
@@ -79,7 +78,7 @@ class Approving:
         lanes: Lanes,
         secrets: SecretCache,
         clock: Clock,
-        logger: Logger,
+        logger: JsonLog,
     ) -> None:
         self._requests = ApprovalRequests(
             table=table,

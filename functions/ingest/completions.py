@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import unquote
 
-from aws_lambda_powertools import Logger
-
+from ingest.log import JsonLog
 from webhook_inbox.adapters.aws.lambda_events import body_of
 from webhook_inbox.domain.errors import Rejected
 from webhook_inbox.domain.manifest import Manifest
@@ -46,7 +45,7 @@ class Completing:
     """Answers completions."""
 
     def __init__(
-        self, *, manifest: Manifest, table: Table, lanes: Lanes, clock: Clock, logger: Logger
+        self, *, manifest: Manifest, table: Table, lanes: Lanes, clock: Clock, logger: JsonLog
     ) -> None:
         self._completions = Completions(manifest=manifest, table=table, lanes=lanes, clock=clock)
         self._logger = logger

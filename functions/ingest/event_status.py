@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import unquote
 
-from aws_lambda_powertools import Logger
-
+from ingest.log import JsonLog
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.ports import Clock
 from webhook_inbox.ingest.event_status import EventStatuses
@@ -20,7 +19,7 @@ HEADERS: Final = {"content-type": "application/json", "cache-control": "no-store
 class StatusReading:
     """Answers the requests of status URLs."""
 
-    def __init__(self, statuses: EventStatuses, *, clock: Clock, logger: Logger) -> None:
+    def __init__(self, statuses: EventStatuses, *, clock: Clock, logger: JsonLog) -> None:
         self._statuses = statuses
         self._clock = clock
         self._logger = logger

@@ -2,9 +2,9 @@
 
 from typing import Any, Final
 
-from aws_lambda_powertools import Logger
 from compiled_manifest import MANIFEST
 
+from ingest.log import JsonLog
 from ingest.routes import Routes
 from webhook_inbox import providers
 from webhook_inbox.adapters.aws.dynamodb import DynamoTable
@@ -23,7 +23,7 @@ from webhook_inbox.ingest.ingest import Ingest
 from webhook_inbox.queue.lanes import Lanes
 
 environment: Final = IngestEnvironment.read()
-logger: Final = Logger()
+logger: Final = JsonLog()
 metrics: Final = MetricLines(environment.metrics_namespace)
 clock: Final = SystemClock()
 budget: Final = TimeBudget()
@@ -65,9 +65,8 @@ routes: Final = Routes(
 )
 
 
-# Never, whatever the environment says: an event holds signatures and personal data.
-@logger.inject_lambda_context(log_event=False)
-def lambda_handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
+def lambda_handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Answers one request."""
     budget.begin()
+    logger.begin(context.aws_request_id)
     return routes.answer(event)

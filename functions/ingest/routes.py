@@ -5,9 +5,8 @@ from functools import cached_property
 from importlib import import_module
 from typing import Any, Final
 
-from aws_lambda_powertools import Logger
-
 from ingest.http import receive, response
+from ingest.log import JsonLog
 from ingest.telemetry import measure, observe
 from webhook_inbox.adapters.aws.embedded_metrics import MetricLines
 from webhook_inbox.domain.manifest import Manifest
@@ -36,7 +35,7 @@ class Routes:
         lanes: Lanes,
         clock: Clock,
         secrets: SecretCache,
-        logger: Logger,
+        logger: JsonLog,
         metrics: MetricLines,
     ) -> None:
         self._ingest = ingest
@@ -62,9 +61,11 @@ class Routes:
         begun = self._clock.now()
         receipt = receive(self._ingest, event, begun)
         taken = self._clock.now() - begun
-        answer = response(observe(self._logger, receipt, taken=taken))
+        answer = response(receipt)
         measure(self._metrics, receipt, taken=taken)
-        self._metrics.flush(begun + taken)
+        # A delivery has one value of each dimension, so all its metrics fit into one line.
+        [document] = self._metrics.take(begun + taken)
+        observe(self._logger, receipt, document, taken=taken)
         return answer
 
     @cached_property

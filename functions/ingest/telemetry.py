@@ -1,10 +1,9 @@
-"""One log line and one line of metrics per delivery."""
+"""One log line per delivery, which has its metrics as well."""
 
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
-from aws_lambda_powertools import Logger
-
+from ingest.log import JsonLog
 from webhook_inbox.adapters.aws.embedded_metrics import MetricLines
 from webhook_inbox.domain import metrics as catalogue
 from webhook_inbox.domain.errors import Reason
@@ -47,8 +46,10 @@ def measure(metrics: MetricLines, receipt: Receipt, *, taken: timedelta) -> None
         metrics.add(catalogue.VERIFIED_WITH_PREVIOUS, source=source)
 
 
-def observe(logger: Logger, receipt: Receipt, *, taken: timedelta) -> Receipt:
-    """Logs a receipt, and returns it; `taken` is the time until the answer."""
+def observe(
+    logger: JsonLog, receipt: Receipt, metrics: dict[str, Any], *, taken: timedelta
+) -> None:
+    """Logs a receipt with a document of metrics; `taken` is the time until the answer."""
     write = logger.error if receipt.outcome in _ERRORS else logger.info
     write(
         f"delivery {receipt.outcome}",
@@ -64,6 +65,6 @@ def observe(logger: Logger, receipt: Receipt, *, taken: timedelta) -> Receipt:
             "duration_ms": taken // MILLISECOND,
             "request_id": receipt.request_id,
             "trace_id": receipt.trace_id,
+            **metrics,
         },
     )
-    return receipt

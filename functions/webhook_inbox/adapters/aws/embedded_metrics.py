@@ -56,9 +56,17 @@ class MetricLines:
 
     def flush(self, now: datetime) -> None:
         """Writes what was added since the last call; nothing for nothing."""
-        for line in self._lines():
-            self._write(json.dumps(self._document(line, now), separators=(",", ":")))
+        for document in self.take(now):
+            self._write(json.dumps(document, separators=(",", ":")))
+
+    def take(self, now: datetime) -> list[dict[str, Any]]:
+        """Returns what was added since the last call, as the documents of as many lines.
+
+        A log line that has the members of such a document is a line of metrics as well.
+        """
+        documents = [self._document(line, now) for line in self._lines()]
         self._values.clear()
+        return documents
 
     def _lines(self) -> list[_Line]:
         lines: list[_Line] = []
