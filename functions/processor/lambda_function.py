@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, Final
 
 from aws_lambda_powertools import Logger
-from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType
 from compiled_manifest import MANIFEST
 
 from processor.batch import Records, deadline_of, respond, worker_of
@@ -67,8 +66,6 @@ records: Final = Records(
     metrics=MetricLines(environment.metrics_namespace),
     redact=secrets.redact,
 )
-# At batch size 1 every failure is a failure of the entire batch, which is no error.
-batch: Final = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
 
 
 @logger.inject_lambda_context
@@ -77,6 +74,6 @@ def lambda_handler(event: dict[str, Any], context: Any) -> Mapping[str, Any]:
     worker = worker_of(context, environment)
     handle = partial(records.handle, worker=worker, deadline=deadline_of(context, clock.now()))
     try:
-        return respond(event, handle, batch, context)
+        return respond(event, handle)
     finally:
         records.flush()
