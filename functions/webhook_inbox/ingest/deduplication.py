@@ -39,6 +39,7 @@ from webhook_inbox.ledger.schema import (
     event_key,
     event_to,
     guard_key,
+    hash_in,
     hold,
     live,
 )
@@ -103,7 +104,7 @@ class IdempotentReceiver:
             runs = self._begin(admitted, admitted.runs)
             outcome = _outcome_of_new(admitted)
             return Recorded(outcome, runs)
-        if known["fingerprint"] != event.fingerprint:
+        if hash_in(known, "fingerprint") != event.fingerprint:
             self._store_conflict(event, known)
             return Recorded(IngestOutcome.CONFLICT)
         # As it was accepted, even if a deployment has changed its ordering keys or its rule since.
@@ -153,7 +154,7 @@ class IdempotentReceiver:
             return event
         stored = live(self._table.get(event_key(event.source, holder)), event.received_at)
         if stored is not None and _same_content(stored, event):
-            return event if ours else self._linked(event, holder, stored["fingerprint"])
+            return event if ours else self._linked(event, holder, hash_in(stored, "fingerprint"))
         if not ours and guard.get("written_at", 0) > to_ms(event.received_at - GUARD_GRACE):
             raise Unavailable("ledger", "guard", "another delivery of this content is being stored")
         # Its writer crashed before it stored an event, or met a conflict: this content has never
@@ -259,7 +260,7 @@ class IdempotentReceiver:
             "received_at": to_ms(event.received_at),
             "expires_at": to_seconds(event.received_at + EVENT_LIFE),
             "fingerprint": event.fingerprint,
-            "stored_fingerprint": known["fingerprint"],
+            "stored_fingerprint": hash_in(known, "fingerprint"),
             "headers": dict(event.headers),
             **packed.attributes,
         }
@@ -275,4 +276,5 @@ def _outcome_of_new(event: StoredEvent) -> IngestOutcome:
 def _same_content(stored: Item, event: StoredEvent) -> bool:
     # A retry that changed a volatile field has a guard of its own but the same fingerprint; if it
     # is captured, it must not cause another run.
-    return event.guard == stored.get("guard") or event.fingerprint == stored["fingerprint"]
+    same_guard = event.guard == hash_in(stored, "guard")
+    return same_guard or event.fingerprint == hash_in(stored, "fingerprint")

@@ -1,19 +1,29 @@
-"""Stores bodies: in the event's row, compressed if that saves a write unit, or in S3."""
+"""Stores bodies: in the event's row, or in S3; compressed where that makes them smaller.
+
+The attribute `body_encoding` is "raw"; "words1", zlib with the preset dictionary `WORDS`; or
+"zlib", without one.
+"""
 
 import zlib
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from webhook_inbox.domain.errors import Permanent, Skipped
 from webhook_inbox.domain.ports import Blobs, Item, Key, Table
 from webhook_inbox.domain.timestamps import from_ms
 
+if TYPE_CHECKING:
+    from zlib import _Compress
+
 # Above this size an S3 put is cheaper than the write units, and a duplicate costs none.
 INLINE_LIMIT: Final = 8 * 1024
-WRITE_UNIT: Final = 1024
-# The approximate size of a row's other attributes, which count towards its write units.
-ROW_OVERHEAD: Final = 600
+# A shorter body is not worth the time: no row of it takes a second write unit.
+COMPRESSED_FROM: Final = 256
+# A longer body has its own words; the dictionary, which reaches 32 KB, would only cost time.
+WORDS_LIMIT: Final = 32 * 1024
+LEVEL: Final = 6
 PREFIX: Final = "bodies/"
 # For rejected deliveries: the bucket deletes them after a week.
 REJECTED_PREFIX: Final = "rejected/"
@@ -88,19 +98,41 @@ def unpack_event(row: Item, table: Table, blobs: Blobs) -> bytes:
 
 
 def _compress(body: bytes) -> tuple[bytes, str]:
-    if _units(len(body)) == 1:
+    if len(body) < COMPRESSED_FROM:
         return body, "raw"
-    compressed = zlib.compress(body, 6)
-    saves_a_unit = _units(len(compressed)) < _units(len(body))
-    return (compressed, "zlib") if saves_a_unit else (body, "raw")
+    if len(body) <= WORDS_LIMIT:
+        compressor = _primed().copy()
+        data, encoding = compressor.compress(body) + compressor.flush(), "words1"
+    else:
+        data, encoding = zlib.compress(body, LEVEL), "zlib"
+    return (data, encoding) if len(data) < len(body) else (body, "raw")
+
+
+@cache
+def _primed() -> "_Compress":
+    """Returns a compressor that has read the dictionary, which takes longer than a body of 3 KB."""
+    return zlib.compressobj(LEVEL, zdict=_words())
+
+
+def _words() -> bytes:
+    # Loaded at the first body: replay and reconciler compress none, and seldom read one.
+    from webhook_inbox.ledger.vocabulary import WORDS  # noqa: PLC0415
+
+    return WORDS
 
 
 def _decode(data: bytes, encoding: str) -> bytes:
+    if encoding == "raw":
+        return data
+    if encoding not in {"zlib", "words1"}:
+        raise Permanent(f"the stored body has the unknown encoding {encoding!r}")
     try:
-        return zlib.decompress(data) if encoding == "zlib" else data
+        if encoding == "zlib":
+            return zlib.decompress(data)
+        decompressor = zlib.decompressobj(zdict=_words())
+        body = decompressor.decompress(data)
     except zlib.error as error:
         raise Permanent("the stored body cannot be decompressed") from error
-
-
-def _units(size: int) -> int:
-    return -(-(size + ROW_OVERHEAD) // WRITE_UNIT)
+    if not decompressor.eof:
+        raise Permanent("the stored body is cut off")
+    return body
