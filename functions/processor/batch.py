@@ -50,19 +50,20 @@ class Records:
         # batches of one message.
         with self._logger.append_context_keys(**correlated(str(record.get("body")))):
             result = self._processed(record, worker, deadline)
-            observe(self._logger, result, redact=self._redact)
-        measure(self._metrics, result, self._manifest, now=self._clock.now())
+            now = self._clock.now()
+            measure(self._metrics, result, self._manifest, now=now)
+            observe(
+                self._logger,
+                result,
+                redact=self._redact,
+                metrics=lambda fields: self._metrics.take(now, beside=fields),
+            )
         if self._executor.alive:
             # A handler that would not stop must not go on behind its lost lease: the run is
             # settled, so the process ends, and its message comes back as settled.
-            self.flush()
             self._logger.error("ending the process: a handler is still running after its time")
             os._exit(1)
         return result.keeps_message
-
-    def flush(self) -> None:
-        """Writes the metrics of the records."""
-        self._metrics.flush(self._clock.now())
 
     def _processed(self, record: Record, worker: Worker, deadline: datetime) -> RunResult:
         try:

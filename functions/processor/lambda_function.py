@@ -30,8 +30,9 @@ from webhook_inbox.queue.lanes import Lanes
 logging.getLogger("httpx").setLevel(logging.WARNING)
 
 environment: Final = ProcessorEnvironment.read()
-# The code version is in the lines of handlers too, which share the logger by its name.
-logger: Final = Logger(code_version=environment.code_version)
+# The code version is in the lines of handlers too, which share the logger by its name. A line's
+# place in the code is in its traceback, or says nothing.
+logger: Final = Logger(code_version=environment.code_version, location=None)
 clock: Final = SystemClock()
 executor: Final = ThreadExecutor()
 sqs: Final = steady("sqs")
@@ -68,12 +69,10 @@ records: Final = Records(
 )
 
 
-@logger.inject_lambda_context
 def lambda_handler(event: dict[str, Any], context: Any) -> Mapping[str, Any]:
     """Processes one batch and reports the records that the queue must keep."""
+    # The other keys that Powertools would add are the same in every line of the log group.
+    logger.append_keys(function_request_id=context.aws_request_id)
     worker = worker_of(context, environment)
     handle = partial(records.handle, worker=worker, deadline=deadline_of(context, clock.now()))
-    try:
-        return respond(event, handle)
-    finally:
-        records.flush()
+    return respond(event, handle)

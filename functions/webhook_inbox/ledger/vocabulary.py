@@ -18,7 +18,7 @@ _MINIFIED: Final = r"""
 "https://api.stripe.com/v1/","https://pay.stripe.com/receipts/","https://checkout.stripe.com/",
 "https://cdn.shopify.com/s/files/1/","https://gitlab.com/","https://bitbucket.org/",
 "https://api.bitbucket.org/2.0/repositories/","https://linear.app/","https://sentry.io/api/0/",
-"https://res.cloudinary.com/","https://s3.amazonaws.com/","subject":"","headers":{"received":[],
+"https://res.cloudinary.com/","subject":"","headers":{"received":[],
 "message-id":"","from":[{"address":"","name":""}],"to":[],"cc":[],"bcc":[],"reply_to":"",
 "attachments":[]},"text":"","html":"","sender":"","recipient":"","recipients":[],"domain":"",
 "delivery-status":{"code":250,"description":"","message":"OK"},"smtp-id":"","sg_message_id":"",

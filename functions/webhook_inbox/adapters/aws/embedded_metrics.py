@@ -6,7 +6,7 @@ Source: AWS's specification of the embedded metric format.
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -57,8 +57,31 @@ class MetricLines:
     def flush(self, now: datetime) -> None:
         """Writes what was added since the last call; nothing for nothing."""
         for line in self._lines():
-            self._write(json.dumps(self._document(line, now), separators=(",", ":")))
+            self._write_line(line, now)
         self._values.clear()
+
+    def take(self, now: datetime, *, beside: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the fields of the first line, for a log line to have them, and writes the others.
+
+        CloudWatch reads metrics in every line that is JSON, so one line tells both.
+
+        Args:
+            now: the time of the metrics.
+            beside: the other fields of the log line; a line with another value of one of them, as
+                a dimension, is written by itself.
+        """
+        taken: dict[str, Any] = {}
+        for line in self._lines():
+            fits = all(beside.get(name, value) == value for name, value in line.dimensions.items())
+            if fits and not taken:
+                taken = self._document(line, now)
+            else:
+                self._write_line(line, now)
+        self._values.clear()
+        return taken
+
+    def _write_line(self, line: _Line, now: datetime) -> None:
+        self._write(json.dumps(self._document(line, now), separators=(",", ":")))
 
     def _lines(self) -> list[_Line]:
         lines: list[_Line] = []
