@@ -25,12 +25,16 @@ def allow_loops(function: lambda_.Function) -> None:
 
 
 def log_json(function: lambda_.Function) -> None:
-    """Makes Lambda's own log lines JSON, where it can; ours are JSON everywhere.
+    """Has Lambda log as JSON what goes wrong, and nothing else, where it can.
 
+    Ours are JSON everywhere. At the level WARN, Lambda writes no line at the start and the end of
+    an invocation that succeeds; one that fails or times out has its report:
+    https://docs.aws.amazon.com/lambda/latest/dg/monitoring-cloudwatchlogs-log-level.html
     https://docs.aws.amazon.com/govcloud-us/latest/UserGuide/govcloud-lambda.html
     """
     offered = Fn.condition_not(Fn.condition_equals(Aws.PARTITION, GOVCLOUD))
-    _set(function, "LoggingConfig.LogFormat", "JSON", name="LambdaLogsJson", expression=offered)
+    for key, value in (("LogFormat", "JSON"), ("SystemLogLevel", "WARN")):
+        _set(function, f"LoggingConfig.{key}", value, name="LambdaLogsJson", expression=offered)
 
 
 def _set(

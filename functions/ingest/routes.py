@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ingest.http import receive, response
 from ingest.log import JsonLog
-from ingest.telemetry import measure, observe
+from ingest.telemetry import observe
 from webhook_inbox.adapters.aws.embedded_metrics import MetricLines
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.ports import Clock, Table
@@ -62,10 +62,7 @@ class Routes:
         receipt = receive(self._ingest, event, begun)
         taken = self._clock.now() - begun
         answer = response(receipt)
-        measure(self._metrics, receipt, taken=taken)
-        # A delivery has one value of each dimension, so all its metrics fit into one line.
-        [document] = self._metrics.take(begun + taken)
-        observe(self._logger, receipt, document, taken=taken)
+        observe(self._logger, receipt, self._metrics, begun=begun, taken=taken)
         return answer
 
     @cached_property

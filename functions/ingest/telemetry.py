@@ -1,6 +1,6 @@
 """One log line per delivery, which has its metrics as well."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from ingest.log import JsonLog
@@ -47,24 +47,23 @@ def measure(metrics: MetricLines, receipt: Receipt, *, taken: timedelta) -> None
 
 
 def observe(
-    logger: JsonLog, receipt: Receipt, metrics: dict[str, Any], *, taken: timedelta
+    logger: JsonLog, receipt: Receipt, metrics: MetricLines, *, begun: datetime, taken: timedelta
 ) -> None:
-    """Logs a receipt with a document of metrics; `taken` is the time until the answer."""
+    """Logs a receipt with its metrics; `taken` is the time until the answer."""
     write = logger.error if receipt.outcome in _ERRORS else logger.info
-    write(
-        f"delivery {receipt.outcome}",
-        extra={
-            "source": receipt.source,
-            "outcome": str(receipt.outcome),
-            "status": receipt.status,
-            "event_id": receipt.event_id,
-            "type": receipt.type,
-            "reason": receipt.reason,
-            "detail": receipt.detail,
-            "handlers": list(receipt.handlers),
-            "duration_ms": taken // MILLISECOND,
-            "request_id": receipt.request_id,
-            "trace_id": receipt.trace_id,
-            **metrics,
-        },
-    )
+    fields: dict[str, Any] = {
+        "source": receipt.source,
+        "outcome": str(receipt.outcome),
+        "status": receipt.status,
+        "event_id": receipt.event_id,
+        "type": receipt.type,
+        "reason": receipt.reason,
+        "detail": receipt.detail,
+        "handlers": list(receipt.handlers),
+        "duration_ms": taken // MILLISECOND,
+        "request_id": receipt.request_id,
+        "trace_id": receipt.trace_id,
+    }
+    measure(metrics, receipt, taken=taken)
+    metrics_of_line = metrics.take(begun + taken, beside=fields)
+    write(f"delivery {receipt.outcome}", extra={**fields, **metrics_of_line})

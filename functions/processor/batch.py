@@ -6,23 +6,20 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from aws_lambda_powertools import Logger
-from aws_lambda_powertools.utilities.batch import BatchProcessor, process_partial_response
-from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from processor.telemetry import correlated, measure, observe
 from webhook_inbox.adapters.aws.embedded_metrics import MetricLines
 from webhook_inbox.adapters.aws.lambda_events import message_from
 from webhook_inbox.adapters.environment import ProcessorEnvironment
 from webhook_inbox.adapters.system import ThreadExecutor
-from webhook_inbox.domain.errors import ForeignMessage, InboxError
+from webhook_inbox.domain.errors import ForeignMessage
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.ports import Clock
 from webhook_inbox.processor.processor import Processor
 from webhook_inbox.queue.outcomes import RunOutcome, RunResult, Worker
 
-
-class KeepMessage(InboxError):
-    """Tells the batch processor to report the record as failed, so that SQS keeps it."""
+# A record of an event source mapping.
+Record = Mapping[str, Any]
 
 
 class Records:
@@ -47,30 +44,31 @@ class Records:
         self._metrics = metrics
         self._redact = redact
 
-    def handle(self, record: SQSRecord, *, worker: Worker, deadline: datetime) -> None:
-        """Handles one record; raises KeepMessage if the message must not be deleted."""
+    def handle(self, record: Record, *, worker: Worker, deadline: datetime) -> bool:
+        """Handles one record; returns whether the queue must keep its message."""
         # The keys apply to the process, since the handler runs in another thread; the mapping has
         # batches of one message.
-        with self._logger.append_context_keys(**correlated(str(record.raw_event.get("body")))):
+        with self._logger.append_context_keys(**correlated(str(record.get("body")))):
             result = self._processed(record, worker, deadline)
-            observe(self._logger, result, redact=self._redact)
-        measure(self._metrics, result, self._manifest, now=self._clock.now())
+            now = self._clock.now()
+            measure(self._metrics, result, self._manifest, now=now)
+            observe(
+                self._logger,
+                result,
+                redact=self._redact,
+                metrics=lambda fields: self._metrics.take(now, beside=fields),
+            )
+            self._metrics.flush(now)
         if self._executor.alive:
             # A handler that would not stop must not go on behind its lost lease: the run is
             # settled, so the process ends, and its message comes back as settled.
-            self.flush()
             self._logger.error("ending the process: a handler is still running after its time")
             os._exit(1)
-        if result.keeps_message:
-            raise KeepMessage(str(result.outcome))
+        return result.keeps_message
 
-    def flush(self) -> None:
-        """Writes the metrics of the records."""
-        self._metrics.flush(self._clock.now())
-
-    def _processed(self, record: SQSRecord, worker: Worker, deadline: datetime) -> RunResult:
+    def _processed(self, record: Record, worker: Worker, deadline: datetime) -> RunResult:
         try:
-            message = message_from(record.raw_event)
+            message = message_from(record)
             return self._processor.process(message, worker=worker, deadline=deadline)
         except ForeignMessage as error:
             return RunResult(RunOutcome.FOREIGN, detail=str(error))
@@ -78,19 +76,13 @@ class Records:
             return RunResult(RunOutcome.BROKEN, error=error)
 
 
-def respond(
-    event: Mapping[str, Any],
-    handle: Callable[[SQSRecord], None],
-    batch: BatchProcessor,
-    context: Any,
-) -> Mapping[str, Any]:
-    """Handles a batch and returns which of its messages the queue must keep.
+def respond(event: Mapping[str, Any], handle: Callable[[Record], bool]) -> Mapping[str, Any]:
+    """Handles the records of an invocation; returns the messages that the queue must keep.
 
-    One without records, as a test button sends it, is answered as what it is: nothing to do.
+    `handle` tells it of each record. An event without records, as a test button sends it, has none.
     """
-    if not event.get("Records"):
-        return {"batchItemFailures": []}
-    return process_partial_response(dict(event), handle, batch, context)
+    kept = [record["messageId"] for record in event.get("Records") or () if handle(record)]
+    return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in kept]}
 
 
 def deadline_of(context: Any, now: datetime) -> datetime:

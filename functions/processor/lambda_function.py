@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, Final
 
 from aws_lambda_powertools import Logger
-from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType
 from compiled_manifest import MANIFEST
 
 from processor.batch import Records, deadline_of, respond, worker_of
@@ -31,8 +30,9 @@ from webhook_inbox.queue.lanes import Lanes
 logging.getLogger("httpx").setLevel(logging.WARNING)
 
 environment: Final = ProcessorEnvironment.read()
-# The code version is in the lines of handlers too, which share the logger by its name.
-logger: Final = Logger(code_version=environment.code_version)
+# The code version is in the lines of handlers too, which share the logger by its name. A line's
+# place in the code is in its traceback, or says nothing.
+logger: Final = Logger(code_version=environment.code_version, location=None)
 clock: Final = SystemClock()
 executor: Final = ThreadExecutor()
 sqs: Final = steady("sqs")
@@ -67,16 +67,12 @@ records: Final = Records(
     metrics=MetricLines(environment.metrics_namespace),
     redact=secrets.redact,
 )
-# At batch size 1 every failure is a failure of the entire batch, which is no error.
-batch: Final = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
 
 
-@logger.inject_lambda_context
 def lambda_handler(event: dict[str, Any], context: Any) -> Mapping[str, Any]:
     """Processes one batch and reports the records that the queue must keep."""
+    # The other keys that Powertools would add are the same in every line of the log group.
+    logger.append_keys(function_request_id=context.aws_request_id)
     worker = worker_of(context, environment)
     handle = partial(records.handle, worker=worker, deadline=deadline_of(context, clock.now()))
-    try:
-        return respond(event, handle, batch, context)
-    finally:
-        records.flush()
+    return respond(event, handle)

@@ -1,8 +1,9 @@
-"""One log line per message, and the metrics of its run and of a batch's items.
+"""One log line per message, which also has the metrics of its run and of a batch's items.
 
 The keys that all lines of a message have, its handler's own included, are those of `correlated`.
 """
 
+import logging
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from itertools import islice
@@ -43,17 +44,33 @@ TRACEBACK_LIMIT: Final = 16_000
 EFFECTS_SHOWN: Final = 100
 
 
-def observe(logger: Logger, result: RunResult, *, redact: Callable[[str], str]) -> None:
+def observe(
+    logger: Logger,
+    result: RunResult,
+    *,
+    redact: Callable[[str], str],
+    metrics: Callable[[Mapping[str, Any]], Mapping[str, Any]],
+) -> None:
     """Logs a result, with the traceback of a handler's error.
 
-    `redact` removes secrets from a text (G10).
+    Args:
+        logger: writes the line.
+        result: of a message.
+        redact: removes secrets from a text (G10).
+        metrics: returns further fields of the line, its metrics, for those that it has.
     """
     outcome = str(result.outcome)
     for what in result.degraded:
         logger.warning("a check was skipped: the ledger did not answer", extra={"what": what})
-    write = logger.warning if result.outcome in _WARNINGS else logger.info
-    write = logger.error if result.outcome in _ERRORS else write
-    write(f"message {outcome}", extra=_fields(result, lambda text: result.hide(redact(text))))
+    level, write = logging.INFO, logger.info
+    if result.outcome in _WARNINGS:
+        level, write = logging.WARNING, logger.warning
+    if result.outcome in _ERRORS:
+        level, write = logging.ERROR, logger.error
+    fields = _fields(result, lambda text: result.hide(redact(text)))
+    # A line below the logger's level is not written.
+    told = metrics(fields) if level >= logger.log_level else {}
+    write(f"message {outcome}", extra={**fields, **told})
 
 
 def correlated(body: str) -> dict[str, str]:
@@ -74,7 +91,7 @@ def _fields(result: RunResult, redact: Callable[[str], str]) -> dict[str, Any]:
         "event_id": reference.event_id if reference else "",
         "generation": reference.generation if reference else 0,
         "attempt": result.attempt,
-        "reason": result.detail,
+        **({"reason": result.detail} if result.detail else {}),
         **({"due": result.due.isoformat()} if result.due else {}),
         **({"items": dict(result.items)} if result.items else {}),
         **(_observed(result.observed, redact) if result.observed else {}),

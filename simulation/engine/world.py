@@ -28,6 +28,7 @@ from webhook_inbox.ledger.schema import (
     RUN_PREFIX,
     event_key,
     event_pk,
+    identify,
     run_key,
 )
 from webhook_inbox.queue.message import RunMessage
@@ -226,7 +227,7 @@ class World:
         self._move_cursors()
         for row in self.aws.table.rows():
             if row["sk"] == "event" and row["expires_at"] * 1000 <= self.clock.ms:
-                self.observer.forget_event((row["source"], row["event_id"]))
+                self.observer.forget_event(identify(row["pk"]))
 
     def expire(self) -> None:
         """Deletes expired rows, as TTL does."""

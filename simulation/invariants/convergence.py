@@ -184,7 +184,7 @@ def _check_adopted(world: World, event: Item) -> None:
         # A backlog explains the wait; the second look then has to find the run.
         lane = world.deployment.manifest.lane_of(name)
         waits = world.aws.queues[lane].backlog().visible > 0
-        must("G1", row is not None or waits, f"{name} of {event['event_id']} was not enqueued")
+        must("G1", row is not None or waits, f"{name} of {event['pk']} was not enqueued")
 
 
 def _sweep(world: World) -> None:
@@ -229,11 +229,9 @@ def _check_events(world: World) -> None:
         if row["sk"] != "event":
             continue
         for name in row["runs"]:
-            run = world.aws.table.row(run_key(row["source"], row["event_id"], name))
+            run = world.aws.table.row(Key(row["pk"], RUN_PREFIX + name))
             if run is None or run["status"] not in ENDED:
-                raise Violation(
-                    "G1", f"{name} of {row['event_id']} ended as {run and run['status']}"
-                )
+                raise Violation("G1", f"{name} of {row['pk']} ended as {run and run['status']}")
 
 
 def _check_run(world: World, row: Item) -> None:

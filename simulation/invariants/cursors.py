@@ -6,7 +6,7 @@ from typing import Final
 from simulation.engine.doubles import Doubles
 from simulation.invariants.observer import RunName, must
 from webhook_inbox.domain.ports import Item
-from webhook_inbox.ledger.schema import run_key
+from webhook_inbox.ledger.schema import identify, run_key
 
 # Positions by shard, in ms.
 FIRST: Final = "first"
@@ -36,7 +36,7 @@ def check_moved(
         if not old[FIRST][shard] < row["received_at"] <= new[FIRST][shard]:
             continue
         for name in row["runs"]:
-            run = row["source"], row["event_id"], name
+            run = *identify(row["pk"]), name
             known = aws.table.row(run_key(*run)) is not None
             lane = lane_of(name)
             waits = len(aws.queues[lane]) or len(aws.dlqs[lane]) or run in lost

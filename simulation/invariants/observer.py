@@ -232,7 +232,7 @@ class Observer:
             body = payloads.unpack(new, blobs)
         except Exception as error:
             raise Violation("G1", f"an event was stored without its body: {error}") from error
-        event = new["source"], new["event_id"]
+        event = identify(new["pk"])
         signed = signed_part(body)
         same = {e for e, b in self.contents.items() if signed_part(b) == signed}
         others = {event_id for source, event_id in same if source == event[0]}
@@ -249,7 +249,7 @@ class Observer:
         must("erasure", "body" not in new and not new["headers"], "an erasure left the payload")
         gone = "body_ref" in new or old.get("body_ref") not in blobs.objects
         must("erasure", gone, "an erasure forgot a body that is still stored")
-        self.erased.add((new["source"], new["event_id"]))
+        self.erased.add(identify(new["pk"]))
 
     # -- messages
 

@@ -53,7 +53,7 @@ class Output:
         return entries
 
     def logs(self) -> list[dict[str, Any]]:
-        return [entry for entry in self.read() if "message" in entry]
+        return [entry for entry in self.read() if "level" in entry]
 
     def metrics(self) -> list[dict[str, Any]]:
         return [entry for entry in self.read() if "_aws" in entry]

@@ -86,7 +86,7 @@ def test_the_same_id_with_other_content_is_refused_and_kept(inbox: Inbox) -> Non
     [kept] = inbox.account.rows("conflict#acme#evt-1")
     stored = inbox.account.event("acme", "evt-1")
     assert stored is not None
-    assert kept["stored_fingerprint"] == stored["fingerprint"] != kept["fingerprint"]
+    assert kept["stored_fingerprint"] == stored["fingerprint"].hex() != kept["fingerprint"]
     assert json.loads(kept["body"]) == {"type": "lab.fine", "amount": 2}
 
 

@@ -388,16 +388,27 @@ def test_each_result_is_counted_by_handler_and_outcome(inbox: Inbox) -> None:
     ]
 
 
-def test_a_batch_of_one_handler_is_one_line_of_metrics(inbox: Inbox) -> None:
+def test_each_run_is_one_line_with_its_metrics(inbox: Inbox) -> None:
     messages = [take(inbox, "lab.fine", event_id=f"evt-{number}") for number in range(3)]
     inbox.output.read()
 
     inbox.process(*messages)
 
-    [line] = inbox.output.metrics()
-    assert (line["Runs"], line["Attempts"]) == ([1, 1, 1], [1, 1, 1])
-    assert len(line["ReceiptToDone"]) == 3
-    assert all(0 < seconds < 60 for seconds in line["ReceiptToDone"])
+    lines = inbox.output.read()
+    assert [line["event_id"] for line in lines] == ["evt-0", "evt-1", "evt-2"]
+    for line in lines:
+        assert (line["message"], line["level"]) == ("message done", "INFO")
+        assert (line["Runs"], line["Attempts"]) == ([1], [1])
+        assert 0 < line["ReceiptToDone"][0] < 60
+
+
+def test_the_line_of_a_run_has_no_key_that_is_the_same_in_all(inbox: Inbox) -> None:
+    inbox.process(take(inbox, "lab.fine"))
+
+    [line] = inbox.output.read()[-1:]
+    powertools = {"location", "cold_start", "function_name", "function_arn", "reason"}
+    assert not powertools & line.keys()
+    assert len(json.dumps(line, separators=(",", ":"))) < 900
 
 
 def test_a_run_that_is_not_over_has_neither_attempts_nor_a_time(inbox: Inbox) -> None:

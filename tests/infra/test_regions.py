@@ -62,7 +62,10 @@ def test_what_a_region_lacks_is_not_asked_of_it(
     allowed = {name for name, function in functions.items() if "RecursiveLoop" in function}
     assert allowed == {name for name in functions if loops and "Processor" in name}
     for function in functions.values():
-        assert function["LoggingConfig"].get("LogFormat") == ("JSON" if logs else None)
+        logging = function["LoggingConfig"]
+        assert logging.get("LogFormat") == ("JSON" if logs else None)
+        # Lambda accepts a level only with JSON.
+        assert logging.get("SystemLogLevel") == ("WARN" if logs else None)
         assert function["LoggingConfig"]["LogGroup"]
 
 

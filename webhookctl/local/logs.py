@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from webhook_inbox.domain.metrics import CATALOGUE
 from webhookctl.display.output import counted
 from webhookctl.display.table import wrapped
 from webhookctl.display.times import span
@@ -38,6 +39,8 @@ ERROR_WIDTH: Final = 76
 # Fields of a structured entry that are shown separately or not at all.
 UNSHOWN: Final = frozenset(
     {
+        *CATALOGUE,
+        "_aws",
         "code_version",
         "cold_start",
         "exception",

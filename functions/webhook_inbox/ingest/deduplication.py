@@ -41,6 +41,7 @@ from webhook_inbox.ledger.schema import (
     event_key,
     event_to,
     guard_key,
+    hash_in,
     hold,
     live,
 )
@@ -155,7 +156,7 @@ class IdempotentReceiver:
             return event
         stored = live(self._table.get(event_key(event.source, holder)), event.received_at)
         if stored is not None and _same_content(stored, event):
-            return event if ours else self._linked(event, holder, stored["fingerprint"])
+            return event if ours else self._linked(event, holder, hash_in(stored, "fingerprint"))
         if not ours and guard.get("written_at", 0) > to_ms(event.received_at - GUARD_GRACE):
             raise Unavailable("ledger", "guard", "another delivery of this content is being stored")
         # Its writer crashed before it stored an event, or met a conflict: this content has never
@@ -232,7 +233,7 @@ class IdempotentReceiver:
         Raises:
             Unavailable: the stored body cannot be read.
         """
-        if same_content(event.fingerprint, known["fingerprint"]):
+        if same_content(event.fingerprint, hash_in(known, "fingerprint")):
             return True
         found, stored = event.fingerprint, partial(payloads.unpack, known, self._blobs)
         return isinstance(found, Fingerprint) and found.is_content_in(stored)
@@ -264,15 +265,15 @@ class IdempotentReceiver:
         packed = payloads.pack(event.body, source=event.source, event_id=event.event_id)
         if packed.blob_key:
             self._blobs.put(packed.blob_key, packed.blob)
-        key = conflict_key(event.source, event.event_id, event.fingerprint)
+        key = conflict_key(event.source, event.event_id, str(event.fingerprint))
         row: dict[str, Any] = {
             "pk": key.pk,
             "sk": key.sk,
             "type": event.type,
             "received_at": to_ms(event.received_at),
             "expires_at": to_seconds(event.received_at + EVENT_LIFE),
-            "fingerprint": event.fingerprint,
-            "stored_fingerprint": known["fingerprint"],
+            "fingerprint": str(event.fingerprint),
+            "stored_fingerprint": hash_in(known, "fingerprint"),
             "headers": dict(event.headers),
             **packed.attributes,
         }
@@ -288,5 +289,5 @@ def _outcome_of_new(event: StoredEvent) -> IngestOutcome:
 def _same_content(stored: Item, event: StoredEvent) -> bool:
     # A retry that changed a volatile field has a guard of its own but the same fingerprint; if it
     # is captured, it must not cause another run.
-    same = same_content(event.fingerprint, stored["fingerprint"])
-    return same or event.guard == stored.get("guard")
+    same = same_content(event.fingerprint, hash_in(stored, "fingerprint"))
+    return same or event.guard == hash_in(stored, "guard")

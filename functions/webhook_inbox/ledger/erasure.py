@@ -30,6 +30,7 @@ from webhook_inbox.ledger.schema import (
     conflict_key,
     event_key,
     event_pk,
+    identify,
     key_of_run,
     live,
     run_from,
@@ -117,7 +118,7 @@ def erase_of_tenant(
 
 def _is_left(table: Table, row: Item) -> bool:
     """Tells whether anything of an event is left to erase."""
-    source, event_id = row["source"], row["event_id"]
+    source, event_id = identify(row["pk"])
     rows = (row, *table.query(conflict_key(source, event_id, "").pk))
     if any("erased_at" not in each or "body_ref" in each for each in rows):
         return True
@@ -139,7 +140,7 @@ def remove(table: Table, blobs: Blobs, row: Item, *, now: datetime) -> Erasure |
     """
     try:
         erased_at = _empty(table, blobs, row, now)
-        source, event_id = row["source"], row["event_id"]
+        source, event_id = identify(row["pk"])
         for conflict in table.query(conflict_key(source, event_id, "").pk):
             _empty(table, blobs, conflict, now)
     except ConditionFailed:

@@ -109,6 +109,19 @@ _RUN_PLAIN: Final = tuple(
 )
 
 
+# An event's hashes are hex in the record, and bytes in its row: half as long.
+_HASHES: Final = ("fingerprint", "signature_hash", "guard")
+_OPTIONAL: Final = (
+    "verified_with",
+    "request_id",
+    "agent",
+    "tenant",
+    "identical_to",
+    "held",
+    "dropped",
+)
+
+
 def dedupe_key(event_id: str) -> str:
     """Returns the id that an event is stored under: its SHA-256 if it is over 512 bytes."""
     encoded = event_id.encode()
@@ -302,54 +315,42 @@ def event_to(event: StoredEvent) -> Item:
     item: Item = {
         "pk": key.pk,
         "sk": key.sk,
-        "source": event.source,
-        "event_id": event.event_id,
         "type": event.type,
         "received_at": to_ms(event.received_at),
         "received_bucket": received_bucket(event.received_at, event.event_id),
         "expires_at": to_seconds(event.received_at + EVENT_LIFE),
-        "fingerprint": event.fingerprint,
-        "signature_hash": event.signature_hash,
-        "verified_with": event.verified_with,
         "headers": dict(event.headers),
         "runs": list(event.runs),
     }
+    for name in _HASHES:
+        if digest := getattr(event, name):
+            item[name] = bytes.fromhex(digest)
+    for name in _OPTIONAL:
+        if value := getattr(event, name):
+            item[name] = value
     if event.occurred_at is not None:
         item["occurred_at"] = to_ms(event.occurred_at)
-    if event.guard:
-        item["guard"] = event.guard
-    if event.request_id:
-        item["request_id"] = event.request_id
-    if event.agent:
-        item["agent"] = event.agent
-    if event.tenant:
-        item["tenant"] = event.tenant
     if event.ordering_keys:
         item["ordering_keys"] = dict(event.ordering_keys)
-    if event.identical_to:
-        item["identical_to"] = event.identical_to
-    if event.held:
-        item["held"] = True
-    if event.dropped:
-        item["dropped"] = event.dropped
     return item
 
 
 def event_from(item: Item, body: bytes) -> StoredEvent:
     """Reads an event row; the body is passed in, since it may be in S3."""
+    source, event_id = identify(item["pk"])
     return StoredEvent(
-        source=item["source"],
-        event_id=item["event_id"],
+        source=source,
+        event_id=event_id,
         type=item["type"],
         received_at=from_ms(item["received_at"]),
         body=body,
-        fingerprint=item["fingerprint"],
+        fingerprint=hash_in(item, "fingerprint"),
         headers=item["headers"],
         runs=tuple(item["runs"]),
-        signature_hash=item["signature_hash"],
-        verified_with=item["verified_with"],
+        signature_hash=hash_in(item, "signature_hash"),
+        verified_with=item.get("verified_with", 0),
         occurred_at=from_ms(item["occurred_at"]) if "occurred_at" in item else None,
-        guard=item.get("guard", ""),
+        guard=hash_in(item, "guard"),
         request_id=item.get("request_id", ""),
         agent=item.get("agent", ""),
         tenant=item.get("tenant", ""),
@@ -359,6 +360,12 @@ def event_from(item: Item, body: bytes) -> StoredEvent:
         dropped=item.get("dropped", ""),
         erased_at=from_ms(item["erased_at"]) if "erased_at" in item else None,
     )
+
+
+def hash_in(item: Item, name: str) -> str:
+    """Returns a hash of an event's row in hex, "" if the row has none; the first rows have text."""
+    found: bytes | str = item.get(name, "")
+    return found if isinstance(found, str) else found.hex()
 
 
 def _attempt_from(entry: Mapping[str, Any]) -> Attempt:

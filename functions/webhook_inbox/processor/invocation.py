@@ -7,6 +7,7 @@ Each of the first three may end the attempt by raising an error.
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from webhook_inbox.destinations.gate import Gate
 from webhook_inbox.destinations.propagation import CallChain
@@ -15,8 +16,6 @@ from webhook_inbox.domain.model import Run, StoredEvent
 from webhook_inbox.domain.ports import Clock, Randomness, Table
 from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.domain.trace import Trace
-from webhook_inbox.handlers.announcements import Announcer
-from webhook_inbox.handlers.approval_wake import ApprovalWake
 from webhook_inbox.handlers.completions.jobs import Jobs
 from webhook_inbox.handlers.context import Clients, Context
 from webhook_inbox.handlers.effects.asking import Asking, PeopleAsked
@@ -28,6 +27,10 @@ from webhook_inbox.handlers.ordering.turns import Orders
 from webhook_inbox.handlers.policies import enforce
 from webhook_inbox.handlers.router import Registered
 from webhook_inbox.processor.smoke import smoke_handler
+from webhook_inbox.queue.lanes import Lanes
+
+if TYPE_CHECKING:
+    from webhook_inbox.handlers.announcements import Announcer
 
 
 class Invoker:
@@ -36,8 +39,8 @@ class Invoker:
     Args:
         handlers: returns a handler; imports its module.
         clients: returns the client of a destination.
-        announcer: tells people about requests for approval.
-        wakes: wakes a run whose request was decided while it was being held.
+        announcer: makes what tells people about requests for approval; imports its module.
+        lanes: the queues by which a run is woken whose request was decided meanwhile.
     """
 
     def __init__(  # noqa: PLR0913 - each a keyword of its own
@@ -53,8 +56,8 @@ class Invoker:
         secrets: SecretCache,
         clock: Clock,
         randomness: Randomness,
-        announcer: Announcer,
-        wakes: ApprovalWake,
+        announcer: "Callable[[], Announcer]",
+        lanes: Lanes,
     ) -> None:
         self._manifest = manifest
         self._handlers = handlers
@@ -67,7 +70,7 @@ class Invoker:
         self._clock = clock
         self._randomness = randomness
         self._announcer = announcer
-        self._wakes = wakes
+        self._lanes = lanes
 
     def call(
         self,
@@ -113,7 +116,7 @@ class Invoker:
                 registered.function(handed, context)
                 context.effects.require_answers()
             except PeopleAsked as asked:
-                self._announcer.announce(asked, asking, context, end=end)
+                self._announcer().announce(asked, asking, context, end=end)
                 raise
 
     def settled(self, error: BaseException | None, run: Run, *, lane: str) -> None:
@@ -121,7 +124,10 @@ class Invoker:
         self._orders.settled(error, run, lane=lane)
         self._jobs.settled(error, run, lane=lane)
         if isinstance(error, PeopleAsked):
-            self._wakes.settled(error.request, run, lane=lane)
+            from webhook_inbox.handlers.approval_wake import ApprovalWake  # noqa: PLC0415
+
+            wakes = ApprovalWake(table=self._table, lanes=self._lanes, clock=self._clock)
+            wakes.settled(error.request, run, lane=lane)
 
     def _asking(self, event: StoredEvent, run: Run, hide: Callable[[str], str]) -> Asking:
         return Asking(

@@ -8,7 +8,7 @@ A deferral counts no attempt.
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook_inbox import providers
 from webhook_inbox.destinations.gate import Gate
@@ -19,8 +19,6 @@ from webhook_inbox.domain.model import Run, Status, StoredEvent, WaitStrategy
 from webhook_inbox.domain.personal import PersonalTexts
 from webhook_inbox.domain.ports import Blobs, Clock, Executor, Item, Message, Randomness, Table
 from webhook_inbox.domain.secrets import SecretCache
-from webhook_inbox.handlers.announcements import Announcer, NoTopics, Topics
-from webhook_inbox.handlers.approval_wake import ApprovalWake
 from webhook_inbox.handlers.completions.jobs import Jobs
 from webhook_inbox.handlers.context import Clients, no_clients
 from webhook_inbox.handlers.ordering.turns import Orders
@@ -41,6 +39,9 @@ from webhook_inbox.queue.message import RunMessage
 from webhook_inbox.queue.outcomes import Observed, RunOutcome, RunResult, Worker
 from webhook_inbox.queue.visibility import PlannedWait, StandardQueuePolicy, queue_policy_of
 
+if TYPE_CHECKING:
+    from webhook_inbox.handlers.announcements import Announcer, Topics
+
 # A lease outlasts the invocation, so that no worker runs past its lease.
 LEASE_MARGIN: Final = timedelta(seconds=5)
 # The part of the invocation that is reserved for settling.
@@ -52,7 +53,6 @@ MISSING_EVENT_GRACE: Final = timedelta(minutes=15)
 STORAGE_PAUSE: Final = timedelta(minutes=1)
 # More attempts than any handler may declare.
 UNLIMITED_ATTEMPTS: Final = 1_000_000
-NO_TOPICS: Final = NoTopics()
 
 
 class Processor:
@@ -63,7 +63,7 @@ class Processor:
         lanes: the queue of the worker's own lane; all queues where it splits batches.
         clients: returns the client of a destination.
         api_url: the inbox's URL, with which the links of requests for approval begin.
-        topics: publishes these requests to topics of Amazon SNS.
+        topics: publishes these requests to topics of Amazon SNS; None outside of AWS.
     """
 
     def __init__(  # noqa: PLR0913 - each a keyword of its own
@@ -80,7 +80,7 @@ class Processor:
         randomness: Randomness,
         clients: Clients = no_clients,
         api_url: str = "",
-        topics: Topics = NO_TOPICS,
+        topics: "Topics | None" = None,
     ) -> None:
         self._manifest = manifest
         self._table = table
@@ -94,6 +94,19 @@ class Processor:
         self._admission = Admission(
             manifest=manifest, table=table, blobs=blobs, gate=gate, clock=clock
         )
+
+        def announcer() -> "Announcer":
+            # Loaded with the first request: few deployments have approvers.
+            from webhook_inbox.handlers.announcements import Announcer, NoTopics  # noqa: PLC0415
+
+            return Announcer(
+                groups=manifest.approvers,
+                api_url=api_url,
+                secrets=secrets,
+                clock=clock,
+                topics=topics or NoTopics(),
+            )
+
         self._invoker = Invoker(
             manifest=manifest,
             handlers=handlers,
@@ -105,14 +118,8 @@ class Processor:
             secrets=secrets,
             clock=clock,
             randomness=randomness,
-            announcer=Announcer(
-                groups=manifest.approvers,
-                api_url=api_url,
-                secrets=secrets,
-                clock=clock,
-                topics=topics,
-            ),
-            wakes=ApprovalWake(table=table, lanes=lanes, clock=clock),
+            announcer=announcer,
+            lanes=lanes,
         )
         self._splitter = Splitter(
             manifest=manifest,

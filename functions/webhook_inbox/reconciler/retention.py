@@ -28,6 +28,7 @@ from webhook_inbox.ledger.schema import (
     EVENT_LIFE,
     RECEIVED_SHARDS,
     RUN_PREFIX,
+    identify,
     live,
     received_buckets,
 )
@@ -116,7 +117,7 @@ class ExpiredPayloads:
                 due = [
                     entry
                     for entry in page.items
-                    if entry["source"] == source.name and not _is_erased(entry, now - end)
+                    if identify(entry["pk"])[0] == source.name and not _is_erased(entry, now - end)
                 ]
                 for first in range(0, len(due), AT_ONCE):
                     if self._out_of_time() or not self._erase_all(due[first : first + AT_ONCE]):

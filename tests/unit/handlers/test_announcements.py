@@ -11,7 +11,7 @@ from webhook_inbox import Approval
 from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.domain.manifest import ApproversSpec, DestinationSpec
 from webhook_inbox.domain.model import Status
-from webhook_inbox.handlers.announcements import Announcement, plain_json, slack, teams
+from webhook_inbox.handlers.announcements import Announcement, NoTopics, plain_json, slack, teams
 from webhook_inbox.handlers.approval_links import read_link
 from webhook_inbox.handlers.approval_requests import DecisionOutcome
 from webhook_inbox.handlers.approvals import ApprovalRequest
@@ -223,15 +223,13 @@ def test_slack_refuses_with_the_status_200() -> None:
 def test_topics_get_a_subject_and_a_text(monkeypatch: pytest.MonkeyPatch) -> None:
     published: list[tuple[str, str, str]] = []
 
-    class Recorder:
-        def publish(self, arn: str, subject: str, text: str) -> None:
-            published.append((arn, subject, text))
+    def publish(_: NoTopics, arn: str, subject: str, text: str) -> None:
+        published.append((arn, subject, text))
 
+    monkeypatch.setattr(NoTopics, "publish", publish)
     world = ApprovingWorld(
         ApproversSpec("finance", {"ann": f"sns:{TOPIC}"}), approval=Approval("finance")
     )
-    announcer = world.processor._invoker._announcer
-    monkeypatch.setattr(announcer, "_topics", Recorder())
     world.asked()
     [(arn, subject, text)] = published
     assert (arn, subject) == (TOPIC, "Approve refund of acme.fulfil for acme evt-1?")

@@ -197,8 +197,8 @@ def test_a_conflict_is_kept_with_both_fingerprints_and_its_body(world: World) ->
     event = world.event_row()
     (conflict,) = world.rows("conflict#acme#evt-1")
     assert event is not None
-    assert conflict["stored_fingerprint"] == event["fingerprint"]
-    assert conflict["fingerprint"] == conflict["sk"] != event["fingerprint"]
+    assert conflict["stored_fingerprint"] == event["fingerprint"].hex()
+    assert conflict["fingerprint"] == conflict["sk"] != event["fingerprint"].hex()
     assert conflict["body"] == OTHER
 
 

@@ -1,7 +1,9 @@
 """Bodies arrive whole, lie where they are cheap, and are what was accepted."""
 
 import json
+import zlib
 from hashlib import sha256
+from pathlib import Path
 
 import pytest
 
@@ -11,8 +13,11 @@ from webhook_inbox.domain.errors import Permanent, Unavailable
 from webhook_inbox.domain.model import Status
 from webhook_inbox.ingest.receipt import IngestOutcome
 from webhook_inbox.ledger import payloads
+from webhook_inbox.ledger.vocabulary import WORDS
 
 MIB = 1024 * 1024
+EVENTS = Path(__file__).resolve().parents[3] / "events" / "ingest"
+SAMPLES = sorted(path for path in EVENTS.glob("*/*.json") if path.stat().st_size >= 256)
 
 
 def noise(size: int, seed: bytes = b"") -> bytes:
@@ -122,15 +127,34 @@ def test_a_body_is_unpacked_as_it_was_packed(body: bytes) -> None:
     assert stored(body)[0] == body
 
 
-def test_a_small_body_is_not_compressed() -> None:
-    packed = payloads.pack(b"a" * 400, source="acme")
-    assert packed.attributes["body_encoding"] == "raw"
+@pytest.mark.parametrize(
+    ("size", "encoding"), [(255, "raw"), (256, "words1"), (32_768, "words1"), (32_769, "raw")]
+)
+def test_the_size_of_a_body_decides_how_it_is_compressed(size: int, encoding: str) -> None:
+    packed = payloads.pack(b"a" * size, source="acme")
+    assert packed.attributes["body_encoding"] == encoding
+    blobs = MemoryBlobs()
+    blobs.objects[packed.blob_key] = packed.blob
+    assert payloads.unpack(packed.attributes, blobs) == b"a" * size
 
 
-def test_a_body_is_compressed_where_that_saves_a_write_unit() -> None:
-    packed = payloads.pack(b"a" * 5000, source="acme")
-    assert packed.attributes["body_encoding"] == "zlib"
-    assert len(packed.attributes["body"]) < 100
+def test_the_dictionary_never_changes() -> None:
+    # Rows that were written with it would become unreadable: other words are another encoding.
+    digest = "954902062d2dc974b9494547c87ac26e4973c39aabc2a1977c6b8601f86e7023"
+    assert sha256(WORDS).hexdigest() == digest
+    assert len(WORDS) <= 32 * 1024
+
+
+def test_a_body_is_read_that_was_compressed_without_the_dictionary() -> None:
+    item = {"body": zlib.compress(b"a" * 5000), "body_encoding": "zlib"}
+    assert payloads.unpack(item, MemoryBlobs()) == b"a" * 5000
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_the_dictionary_makes_every_sample_smaller(sample: Path) -> None:
+    body = sample.read_bytes()
+    packed = payloads.pack(body, source="acme").attributes["body"]
+    assert len(packed) < len(zlib.compress(body, 6))
 
 
 def test_a_body_that_compression_does_not_help_stays_as_it_is() -> None:
@@ -138,16 +162,16 @@ def test_a_body_that_compression_does_not_help_stays_as_it_is() -> None:
 
 
 def test_what_compresses_to_8_kib_stays_in_the_row() -> None:
-    packed = payloads.pack(b"a" * 4 * MIB, source="acme")
+    packed = payloads.pack(b"a" * 30_000, source="acme")
     assert packed.blob_key == ""
     assert len(packed.attributes["body"]) <= payloads.INLINE_LIMIT
 
 
-def test_a_large_body_goes_to_the_bucket_compressed() -> None:
-    body = json_of(200_000)
-    packed = payloads.pack(body, source="acme")
+@pytest.mark.parametrize(("size", "encoding"), [(30_000, "words1"), (200_000, "raw")])
+def test_only_the_smaller_objects_are_compressed(size: int, encoding: str) -> None:
+    packed = payloads.pack(json_of(size), source="acme")
     assert packed.blob_key.startswith("bodies/acme/")
-    assert len(packed.blob) < len(body)
+    assert packed.attributes["body_encoding"] == encoding
 
 
 def test_the_size_is_the_bodys_own() -> None:
@@ -174,9 +198,22 @@ def test_a_damaged_object_is_a_permanent_failure(damage: object) -> None:
 
 
 def test_a_damaged_row_is_a_permanent_failure() -> None:
-    item = {"body": b"not zlib", "body_encoding": "zlib"}
-    with pytest.raises(Permanent, match="decompressed"):
-        payloads.unpack(item, MemoryBlobs())
+    for encoding in ("zlib", "words1"):
+        item = {"body": b"not zlib", "body_encoding": encoding}
+        with pytest.raises(Permanent, match="decompressed"):
+            payloads.unpack(item, MemoryBlobs())
+
+
+def test_a_row_that_is_cut_off_is_a_permanent_failure() -> None:
+    item = payloads.pack(b"a" * 5000, source="acme").attributes
+    with pytest.raises(Permanent, match="cut off"):
+        payloads.unpack({**item, "body": item["body"][:-5]}, MemoryBlobs())
+
+
+def test_an_encoding_of_a_later_version_is_a_permanent_failure() -> None:
+    item = payloads.pack(b"a" * 5000, source="acme").attributes
+    with pytest.raises(Permanent, match="words2"):
+        payloads.unpack({**item, "body_encoding": "words2"}, MemoryBlobs())
 
 
 def test_a_bucket_that_does_not_answer_is_unavailable() -> None:

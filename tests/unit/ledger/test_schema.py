@@ -44,13 +44,13 @@ EVENT = StoredEvent(
     type="paid",
     received_at=NOW,
     body=b"{}",
-    fingerprint="f" * 64,
+    fingerprint="f0" * 32,
     headers={"content-type": "application/json"},
     runs=("acme.fulfil", "acme.mail"),
-    signature_hash="s" * 64,
+    signature_hash="5e" * 32,
     verified_with=1,
     occurred_at=NOW - timedelta(seconds=5),
-    guard="g" * 64,
+    guard="6a" * 32,
 )
 
 
@@ -68,6 +68,15 @@ EVENT = StoredEvent(
 )
 def test_an_event_is_read_as_it_was_written(event: StoredEvent) -> None:
     assert event_from(event_to(event), event.body) == event
+
+
+def test_hashes_that_were_written_as_text_are_read() -> None:
+    texts = {name: getattr(EVENT, name) for name in ("fingerprint", "signature_hash", "guard")}
+    assert event_from({**event_to(EVENT), **texts}, EVENT.body) == EVENT
+
+
+def test_an_event_row_names_its_event_once() -> None:
+    assert not {"source", "event_id"} & event_to(EVENT).keys()
 
 
 def test_an_event_row_holds_no_body_of_its_own() -> None:

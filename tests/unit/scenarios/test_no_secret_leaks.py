@@ -83,7 +83,7 @@ def test_of_a_signature_its_hash_is_kept(world: World) -> None:
     row = world.event_row()
     assert row is not None
     signature = delivery.headers["x-acme-signature"]
-    assert row["signature_hash"] == hashlib.sha256(signature.encode()).hexdigest()
+    assert row["signature_hash"] == hashlib.sha256(signature.encode()).digest()
 
 
 def test_only_listed_headers_are_kept(world: World) -> None:

@@ -43,7 +43,7 @@ from webhook_inbox.ingest.ingest import Ingest
 from webhook_inbox.ingest.receipt import Receipt
 from webhook_inbox.ledger import due_handlers
 from webhook_inbox.ledger.queries import Ledger
-from webhook_inbox.ledger.schema import event_key, run_key
+from webhook_inbox.ledger.schema import event_key, identify, run_key
 from webhook_inbox.processor.processor import Processor
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.message import RunMessage
@@ -444,11 +444,11 @@ class World:
 
     def statuses(self) -> dict[str, EventStatus]:
         """Returns every event's status, by id."""
-        events = [row for row in self.table if row["sk"] == "event"]
+        events = [identify(row["pk"]) for row in self.table if row["sk"] == "event"]
         return {
-            e["event_id"]: self.overview(e["event_id"], e["source"]).status
-            for e in events
-            if self.ledger.overview(e["source"], e["event_id"], now=self.now)
+            event_id: self.overview(event_id, source).status
+            for source, event_id in events
+            if self.ledger.overview(source, event_id, now=self.now)
         }
 
     def messages(self, lane: str = "default") -> list[dict[str, Any]]:

@@ -113,6 +113,11 @@ def test_a_traceback_is_readable_under_the_line_it_belongs_to() -> None:
     ]
 
 
+def test_the_metrics_of_a_line_are_not_shown() -> None:
+    line = {"level": "ERROR", "message": "message broken", "_aws": {"Timestamp": 1}, "Runs": [1]}
+    assert rendered("processor", json.dumps(line)) == "processor: ERROR message broken"
+
+
 @pytest.mark.parametrize("text", ["hello from a handler", '{"a": 1}', "[1]", "12"])
 def test_what_a_handler_prints_is_shown(text: str) -> None:
     assert rendered("processor", f"{text}\n") == f"processor: {text}"

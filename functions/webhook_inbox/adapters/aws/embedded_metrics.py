@@ -6,7 +6,7 @@ Source: AWS's specification of the embedded metric format.
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -56,17 +56,32 @@ class MetricLines:
 
     def flush(self, now: datetime) -> None:
         """Writes what was added since the last call; nothing for nothing."""
-        for document in self.take(now):
-            self._write(json.dumps(document, separators=(",", ":")))
-
-    def take(self, now: datetime) -> list[dict[str, Any]]:
-        """Returns what was added since the last call, as the documents of as many lines.
-
-        A log line that has the members of such a document is a line of metrics as well.
-        """
-        documents = [self._document(line, now) for line in self._lines()]
+        for line in self._lines():
+            self._write_line(line, now)
         self._values.clear()
-        return documents
+
+    def take(self, now: datetime, *, beside: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the fields of the first line, for a log line to have them, and writes the others.
+
+        CloudWatch reads metrics in every line that is JSON, so one line tells both.
+
+        Args:
+            now: the time of the metrics.
+            beside: the other fields of the log line; a line with another value of one of them, as
+                a dimension, is written by itself.
+        """
+        taken: dict[str, Any] = {}
+        for line in self._lines():
+            fits = all(beside.get(name, value) == value for name, value in line.dimensions.items())
+            if fits and not taken:
+                taken = self._document(line, now)
+            else:
+                self._write_line(line, now)
+        self._values.clear()
+        return taken
+
+    def _write_line(self, line: _Line, now: datetime) -> None:
+        self._write(json.dumps(self._document(line, now), separators=(",", ":")))
 
     def _lines(self) -> list[_Line]:
         lines: list[_Line] = []

@@ -122,3 +122,35 @@ def test_a_value_is_written_once(written: Written) -> None:
     written.metrics.flush(NOW)
 
     assert len(written.lines) == 1
+
+
+def test_the_first_line_is_returned_for_a_log_line_to_have_it(written: Written) -> None:
+    written.metrics.add(BY_BOTH, handler="acme.fulfil", outcome="done")
+    written.metrics.add(PLAIN, 3)
+
+    taken = written.metrics.take(NOW, beside={"outcome": "done", "handler": "acme.fulfil"})
+
+    assert written.lines == []
+    assert (taken["ByBoth"], taken["Plain"], taken["outcome"]) == ([1], [3], "done")
+    assert taken["_aws"]["Timestamp"] == 1767225600000
+    assert written.metrics.take(NOW, beside={}) == {}
+
+
+def test_a_log_line_with_another_value_of_a_dimension_does_not_have_its_metrics(
+    written: Written,
+) -> None:
+    written.metrics.add(BY_BOTH, handler="none", outcome="dead")
+
+    assert written.metrics.take(NOW, beside={"handler": "a-callers-text"}) == {}
+
+    [line] = written.lines
+    assert (line["handler"], line["ByBoth"]) == ("none", [1])
+
+
+def test_what_does_not_fit_into_the_returned_line_is_written(written: Written) -> None:
+    for source in ("github", "stripe"):
+        written.metrics.add(BY_SOURCE, source=source)
+
+    assert written.metrics.take(NOW, beside={"source": "stripe"})["source"] == "stripe"
+
+    assert [line["source"] for line in written.lines] == ["github"]

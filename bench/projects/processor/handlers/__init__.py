@@ -1,0 +1,5 @@
+"""Handlers whose runs are measured."""
+
+from typing import Final
+
+MODULES: Final = ("work",)
