@@ -1,0 +1,1 @@
+"""What an inbox costs: counted units, prices, and the estimate of a month."""
