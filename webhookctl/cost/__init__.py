@@ -1,1 +1,1 @@
-"""What an inbox costs: counted units, prices, and the estimate of a month."""
+"""The cost of an inbox: counted units, and the estimate of a month."""

@@ -64,7 +64,7 @@ class SecretCache:
     def get(self, name: str) -> tuple[str, ...]:
         """Returns the live values, the current one first; () when none is set.
 
-        Of a generated key, the current value alone: it signs. `keys` has those that verify.
+        A generated key has one, its current value, which signs; `keys` yields those that verify.
 
         Raises:
             Unavailable: the store failed, and no cached value is recent enough.

@@ -72,10 +72,10 @@ class Meter:
             wanted = asked["RequestItems"][self._table]
             consistent = wanted.get("ConsistentRead", False)
             # Each row by itself, and whole, whatever is projected of it.
-            rows = map(self._row, wanted["Keys"])
-            return sum(read_units([row or {}], consistent=consistent) for row in rows)
-        found = result["Items"] if "Items" in result else [result.get("Item", {})]
-        rows = (row_from_wire(_decoded(wire)) for wire in found)
+            found = [self._row(key) or {} for key in wanted["Keys"]]
+            return sum(read_units([row], consistent=consistent) for row in found)
+        wires = result["Items"] if "Items" in result else [result.get("Item", {})]
+        rows = [row_from_wire(_decoded(wire)) for wire in wires]
         return read_units(rows, consistent=asked.get("ConsistentRead", False))
 
     def _row(self, key: Mapping[str, Any]) -> Item | None:

@@ -70,7 +70,7 @@ def recording(upstream: str, watch: Watch) -> Iterator[str]:
         def pass_on(self) -> None:
             _pass_on(self, upstream, watch)
 
-        do_DELETE = do_GET = do_HEAD = do_POST = do_PUT = pass_on
+        do_DELETE = do_GET = do_HEAD = do_POST = do_PUT = pass_on  # noqa: N815 - the base's names
 
         def log_message(self, *_: object) -> None:
             pass
