@@ -98,6 +98,8 @@ def _pass_on(handler: BaseHTTPRequestHandler, upstream: str, watch: Watch) -> No
     for name, value in headers:
         handler.send_header(name, value)
     handler.send_header("Content-Length", str(len(done.answer)))
+    # A client that ends with its test would leave a connection open.
+    handler.send_header("Connection", "close")
     handler.end_headers()
     handler.wfile.write(done.answer if handler.command != "HEAD" else b"")
     handler.wfile.flush()
