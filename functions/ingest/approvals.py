@@ -110,10 +110,10 @@ class Approving:
         return _response(status, "" if method == "HEAD" else page)
 
     def _answer(self, event: Mapping[str, Any], token: str, method: str) -> tuple[int, str]:
-        keys = self._secrets.get(APPROVAL_KEY)
-        if not keys:
+        if not self._secrets.get(APPROVAL_KEY):
             raise Unavailable("secrets", APPROVAL_KEY, "it has no value; deploy the stack again")
-        link = read_link(keys, token)
+        keys = self._secrets.keys(APPROVAL_KEY)
+        link = next(filter(None, (read_link([key], token) for key in keys)), None)
         if link is None:
             return 404, message_page("Not found", UNKNOWN)
         if method in {"GET", "HEAD"}:

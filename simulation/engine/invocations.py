@@ -19,6 +19,7 @@ from simulation.invariants.ordering import check_order
 from simulation.worlds.scenario import SECRET, SOURCES, Webhook
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.ports import Key
+from webhook_inbox.domain.secret_document import Secrets
 from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.handlers.effects.requests import Word
 from webhook_inbox.ledger.pauses import TENANT_PREFIX
@@ -282,14 +283,20 @@ def _plain(world: World, slot: str, job: Job, call: Call) -> tuple[Job, Answer |
             name = job.message.receipt if job.message else f"{slot}@{world.clock.ms}"
             return job._replace(drawn=job.drawn + 1), Answer(f"{name}.{job.drawn}")
         case "secrets":
-            secrets = {source.secret: (SECRET,) for source in SOURCES.values()}
-            return job, Answer((programs.LINK_KEY,) if call.method == "generated" else secrets)
+            return job, Answer(_secrets(call))
         case "handler" | "sink" | "chat":
             return _note_progress(world, job, call)
     # A read with an empty result need not be a choice of its own. Nor need a write of the audit,
     # which no program reads, once it cannot fail.
     found = world.aws.finds_nothing(call) or (not world.left.faults and _is_audit(call))
     return job, world.execute(call, Actor(job.kind)) if found else None
+
+
+def _secrets(call: Call) -> str | Secrets:
+    """Returns the document, or the one generated key, which was never rotated."""
+    if call.method == "generated":
+        return "" if dict(call.options).get("previous") else programs.LINK_KEY
+    return {source.secret: (SECRET,) for source in SOURCES.values()}
 
 
 def _is_audit(call: Call) -> bool:

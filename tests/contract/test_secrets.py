@@ -2,14 +2,17 @@
 
 import json
 from contextlib import suppress
+from uuid import uuid4
 
 import pytest
 
 from tests.contract.backends import AwsVault, Vault, aws_differs
 from tests.contract.conftest import Clients
 from webhook_inbox.adapters.aws.errors import MarkedForDeletion
+from webhook_inbox.adapters.aws.secrets_manager import SecretsManagerStore
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.secret_document import Secrets, rotated
+from webhook_inbox.domain.secrets import COMPLETION_KEY, TOKEN_KEY
 
 NAME = "webhook-inbox/hand-made/sources"
 
@@ -215,6 +218,23 @@ def test_a_document_marked_for_deletion_has_no_secrets_and_takes_none(made: AwsV
 
     made.client.restore_secret(SecretId=NAME)
     assert made.store.fetch() == {"stripe": ("a",)}
+
+
+@ON_AWS
+def test_a_generated_key_has_a_current_value_and_after_a_rotation_a_previous_one(
+    aws: Clients,
+) -> None:
+    client, name = aws("secretsmanager"), f"webhook-inbox/{uuid4().hex}/token-key"
+    arn = client.create_secret(Name=name, SecretString="one")["ARN"]
+    store = SecretsManagerStore(client, NAME, keys={TOKEN_KEY: arn})
+
+    assert store.generated(TOKEN_KEY) == "one"
+    assert store.generated(TOKEN_KEY, previous=True) == ""
+    client.put_secret_value(SecretId=arn, SecretString="two")
+
+    assert store.generated(TOKEN_KEY) == "two"
+    assert store.generated(TOKEN_KEY, previous=True) == "one"
+    assert store.generated(COMPLETION_KEY) == ""
 
 
 @ON_AWS

@@ -11,6 +11,7 @@ import typer
 
 from webhook_inbox.domain.errors import Permanent, Skipped
 from webhook_inbox.domain.model import Overview
+from webhook_inbox.domain.prices import S3_GETS
 from webhook_inbox.ledger.queries import Ledger, Received
 from webhook_inbox.replay.body_condition import compiled, is_true, value_of
 from webhookctl.checkout import require_known
@@ -27,8 +28,8 @@ READERS: Final = 8
 # The seconds between two lines of progress.
 PROGRESS: Final = timedelta(seconds=5)
 VALUE_SHOWN: Final = 200
-# In us-east-1: dollars for reading a body from S3, where large ones are.
-GET: Final = 0.0004 / 1000
+# Dollars for reading a body from S3, where large ones are.
+GET: Final = S3_GETS / 1_000_000
 COLUMNS: Final = (
     Column("RECEIVED"),
     Column("SOURCE", Fit.NAME),

@@ -7,23 +7,22 @@ from functools import partial
 from threading import Lock
 from typing import Any, Final
 
-from webhook_inbox.replay.cost import MESSAGE_PRICE, READ_PRICE
+from webhook_inbox.domain import prices
 from webhookctl.account import Clients
 from webhookctl.doctor.examination import SharedClients
 from webhookctl.target import Target
 
-# Dollars for a million requests, list prices in us-east-1. DynamoDB's reads are counted in units,
-# by the table; the calls of the other services that pages make are free.
+# Dollars for a million requests. DynamoDB's reads are counted in units, by the table; the calls of
+# the other services that pages make are free.
 PRICES: Final[Mapping[str, float]] = {
-    "cloudwatch": 10.0,
-    "s3": 0.40,
-    "secretsmanager": 5.0,
-    "sns": 0.50,
-    "sqs": MESSAGE_PRICE,
+    "cloudwatch": prices.METRIC_READS,
+    "s3": prices.S3_GETS,
+    "secretsmanager": prices.SECRET_READS,
+    "sns": prices.SNS_REQUESTS,
+    "sqs": prices.SQS_REQUESTS,
 }
-# GetMetricData is priced by the metrics that it reads: 0.01 dollars for 1,000.
+# GetMetricData is priced by the metrics that it reads.
 METRICS: Final = ("cloudwatch", "get_metric_data")
-METRIC_PRICE: Final = PRICES["cloudwatch"] / 1_000_000
 # The seconds between two readings of a list in an open tab; figures are read once a minute.
 LIST_SECONDS: Final = 10
 HOUR: Final = 3600
@@ -43,7 +42,7 @@ def hourly(*, sources: int, lanes: int, handlers: int) -> float:
     """
     metrics = (PLOTTED + sources + AGES * lanes) * 60
     units = LIST_UNITS * HOUR / LIST_SECONDS + COUNTED * handlers / 2 * 60
-    return metrics * METRIC_PRICE + units * READ_PRICE / 1_000_000
+    return (metrics * prices.METRIC_READS + units * prices.READ_UNITS) / 1_000_000
 
 
 class AwsCalls:

@@ -6,7 +6,7 @@ from threading import Lock
 from typing import Any, Final, NoReturn
 
 from webhook_inbox.domain.ports import Item, Key, Page, Table
-from webhook_inbox.replay.cost import READ_PRICE
+from webhook_inbox.domain.prices import READ_UNITS
 
 # The bytes of one read unit; an eventually consistent read takes half a unit.
 UNIT: Final = 4096
@@ -26,7 +26,7 @@ class MeteredTable(Table):
     @property
     def dollars(self) -> float:
         """The estimated price of the reads so far."""
-        return self.units * READ_PRICE / 1_000_000
+        return self.units * READ_UNITS / 1_000_000
 
     def get(self, key: Key, *, consistent: bool = True) -> Item | None:
         """See the port."""

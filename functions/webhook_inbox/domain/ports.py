@@ -179,8 +179,11 @@ class SecretStore(Protocol):
     def fetch(self) -> Secrets:
         """Returns all secrets that are set, with their live values, the current one first."""
 
-    def generated(self, name: str) -> tuple[str, ...]:
-        """Returns the values of a key that the stack generates; () without the key."""
+    def generated(self, name: str, *, previous: bool = False) -> str:
+        """Returns the current value of a key that the stack generates, or the previous one.
+
+        "" without the key or that value.
+        """
 
 
 class Vault(Protocol):

@@ -118,8 +118,9 @@ def _value_size(value: Any) -> int:
         case bool():
             return 1
         case int():
-            # About two digits per byte, plus one, as DynamoDB counts.
-            return len(str(check_number(value))) // 2 + 1
+            # A byte for two significant digits, and one more, as DynamoDB counts.
+            digits = str(abs(check_number(value))).rstrip("0")
+            return (len(digits) + 1) // 2 + 1
         case bytes():
             return len(value)
         case list():

@@ -52,7 +52,8 @@ class EventStatuses:
         Raises:
             Unavailable: the secret store or the table failed.
         """
-        found = _subject(token, self._secrets.get(TOKEN_KEY), to_seconds(now))
+        keys = self._secrets.keys(TOKEN_KEY)
+        found = next(filter(None, (_subject(token, [key], to_seconds(now)) for key in keys)), None)
         if found is None:
             return None
         row = live(self._table.get(event_key(found.source, found.event_id)), now)

@@ -206,14 +206,13 @@ class Reverification:
         spec = self._manifest.sources[stored.source]
         provider = self._providers(spec)
         tokens = _tokens(provider, stored, self._live(spec, provider))
-        keys = self._secrets.get(TOKEN_KEY)
 
         def restored(place: str, value: str) -> str:
             if not value.startswith(HASHED):
                 return value
             found = (
                 token
-                for key in keys
+                for key in self._secrets.keys(TOKEN_KEY)
                 for token in tokens
                 if hashed(key, source=stored.source, place=place, token=token) == value
             )

@@ -2,11 +2,8 @@
 
 from typing import Any, Final
 
-# Dollars per million, on demand in us-east-1: unverified list prices, as in docs/deploy.md#prices.
-WRITE_PRICE: Final = 0.625
-READ_PRICE: Final = 0.125
-MESSAGE_PRICE: Final = 0.40
-PRICES_OF: Final = "list prices in us-east-1"
+from webhook_inbox.domain.prices import PRICES_OF, READ_UNITS, SQS_REQUESTS, WRITE_UNITS
+
 # A run with a row of 2 KB: the reset, the lease and the settlement, each with the due index.
 WRITES: Final = 10
 # The run's row in the search, and the event's row in the attempt.
@@ -21,7 +18,7 @@ def estimate(runs: int) -> dict[str, Any]:
     Lambda's time, logs and what the handlers call are not included.
     """
     writes, reads, messages = runs * WRITES, runs * READS, runs * MESSAGES
-    dollars = writes * WRITE_PRICE + reads * READ_PRICE + messages * MESSAGE_PRICE
+    dollars = writes * WRITE_UNITS + reads * READ_UNITS + messages * SQS_REQUESTS
     return {
         "writes": writes,
         "reads": reads,

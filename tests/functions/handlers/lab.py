@@ -32,6 +32,11 @@ def talk(event: Event, ctx: Context) -> None:
     Logger().info("printing the label")
 
 
+@lab.on("lab.effect")
+def note(event: Event, ctx: Context) -> None:
+    ctx.effect("note", lambda key: {"id": str(key)})
+
+
 @lab.on("lab.async")
 async def later(event: Event, ctx: Context) -> None:
     saw(event, ctx)

@@ -37,21 +37,22 @@ def test_all_secrets_are_one_call() -> None:
 @pytest.mark.parametrize("code", ["ResourceNotFoundException", "InvalidRequestException"])
 def test_without_a_document_no_secret_is_set(code: str) -> None:
     assert store(refusal(code)).fetch() == {}
-    assert store(refusal(code), refusal(code)).generated(TOKEN_KEY) == ()
+    assert store(refusal(code)).generated(TOKEN_KEY) == ""
 
 
 def test_a_generated_key_is_read_by_its_arn_and_only_where_the_stack_has_one() -> None:
     client = FakeClient({"SecretString": "key"}, {"SecretString": "the one before"})
     made = SecretsManagerStore(client, DOCUMENT, keys=KEYS)
 
-    assert made.generated(TOKEN_KEY) == ("key", "the one before")
-    assert made.generated(COMPLETION_KEY) == ()
+    assert made.generated(TOKEN_KEY) == "key"
+    assert made.generated(TOKEN_KEY, previous=True) == "the one before"
+    assert made.generated(COMPLETION_KEY) == ""
     assert [parameters for _, parameters in client.calls] == [
         {"SecretId": KEYS[TOKEN_KEY], "VersionStage": "AWSCURRENT"},
         {"SecretId": KEYS[TOKEN_KEY], "VersionStage": "AWSPREVIOUS"},
     ]
-    assert store({"SecretString": "key"}, GONE).generated(TOKEN_KEY) == ("key",)
-    assert store({"SecretString": ""}, GONE).generated(TOKEN_KEY) == ()
+    assert store(GONE).generated(TOKEN_KEY, previous=True) == ""
+    assert store({"SecretString": " "}).generated(TOKEN_KEY) == ""
 
 
 @pytest.mark.parametrize(

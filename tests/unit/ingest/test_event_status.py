@@ -166,6 +166,21 @@ def test_a_token_of_another_stage_or_key_is_of_no_event(world: World) -> None:
     assert asking(world).read(token, world.now) is None
 
 
+def test_a_token_is_of_its_event_until_the_second_rotation_of_the_key(world: World) -> None:
+    token = token_of(world)
+    world.vault.rotate(TOKEN_KEY, "the-next-key")
+    assert asking(world).read(token, world.now)
+    world.vault.rotate(TOKEN_KEY, "the-key-after-that")
+    assert asking(world).read(token, world.now) is None
+
+
+def test_a_genuine_token_takes_one_read_of_the_key(world: World) -> None:
+    token = token_of(world)
+    world.plan.calls.clear()
+    assert asking(world).read(token, world.now)
+    assert world.plan.operations().count("GetSecretValue") == 1
+
+
 def test_a_token_ends_with_its_event(world: World) -> None:
     token = token_of(world)
     assert asking(world).read(token, world.now + EVENT_LIFE - timedelta(seconds=2))

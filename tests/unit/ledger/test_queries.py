@@ -276,6 +276,73 @@ def test_a_generated_key_is_read_by_itself() -> None:
     assert len(reads) == 2
 
 
+def test_the_previous_value_of_a_generated_key_is_read_only_where_it_is_asked_for() -> None:
+    secrets, store, clock = live(**{COMPLETION_KEY: ("new", "old")})
+    reads = counted_reads(store)
+
+    assert next(secrets.keys(COMPLETION_KEY)) == "new"
+    assert len(reads) == 1
+
+    for _ in range(3):
+        assert list(secrets.keys(COMPLETION_KEY)) == ["new", "old"]
+    assert len(reads) == 2
+
+    clock.advance(seconds=61)
+    assert next(secrets.keys(COMPLETION_KEY)) == "new"
+    assert len(reads) == 3
+
+
+def test_an_absent_previous_value_is_looked_for_once_a_minute() -> None:
+    secrets, store, clock = live(**{COMPLETION_KEY: ("key",)})
+    reads = counted_reads(store)
+
+    for _ in range(100):
+        assert list(secrets.keys(COMPLETION_KEY)) == ["key"]
+        clock.advance(seconds=0.5)
+
+    assert len(reads) == 2
+
+
+@pytest.mark.parametrize("seconds", [1, 31, 59])
+def test_a_rotation_between_two_reads_hides_neither_value(seconds: float) -> None:
+    """The absence of a previous value is cached, and then there is one."""
+    secrets, store, clock = live(**{COMPLETION_KEY: ("one",)})
+    secrets.get(COMPLETION_KEY)
+    clock.advance(seconds=seconds)
+    assert list(secrets.keys(COMPLETION_KEY)) == ["one"]
+
+    store.rotate(COMPLETION_KEY, "two")
+    assert list(secrets.keys(COMPLETION_KEY)) == ["one"]
+    clock.advance(seconds=60 - seconds)
+
+    assert list(secrets.keys(COMPLETION_KEY)) == ["two", "one"]
+
+
+def test_a_previous_value_that_was_read_outlives_the_store_for_an_hour() -> None:
+    secrets, store, clock = live(**{COMPLETION_KEY: ("new", "old")})
+    assert list(secrets.keys(COMPLETION_KEY)) == ["new", "old"]
+    store.faults = lambda *_: Fault.BEFORE
+    clock.advance(seconds=GRACE.total_seconds())
+    assert list(secrets.keys(COMPLETION_KEY)) == ["new", "old"]
+
+
+def test_a_previous_value_that_cannot_be_read_is_not_an_absent_one() -> None:
+    secrets, store, clock = live(**{COMPLETION_KEY: ("new", "old")})
+    secrets.get(COMPLETION_KEY)
+    store.faults = lambda *_: Fault.BEFORE
+    clock.advance(seconds=61)
+    keys = secrets.keys(COMPLETION_KEY)
+    assert next(keys) == "new"
+    with pytest.raises(Unavailable):
+        next(keys)
+
+
+def test_a_previous_value_that_was_read_is_redacted() -> None:
+    secrets, _, _ = live(**{COMPLETION_KEY: ("the-key-of-today", "the-key-of-before")})
+    list(secrets.keys(COMPLETION_KEY))
+    assert secrets.redact("the-key-of-today the-key-of-before") == "[secret] [secret]"
+
+
 def counted_reads(store: MemorySecrets) -> list[str]:
     """Returns a list that will name every later call of the store."""
     reads: list[str] = []

@@ -159,19 +159,17 @@ class SecretsManagerStore:
         except errors.MarkedForDeletion:
             return {}
 
-    def generated(self, name: str) -> tuple[str, ...]:
+    def generated(self, name: str, *, previous: bool = False) -> str:
         """See the port."""
         if name not in self._keys:
-            return ()
-        values = (self._version(self._keys[name], stage) for stage in ("AWSCURRENT", "AWSPREVIOUS"))
-        return tuple(dict.fromkeys(filter(str.strip, values)))
-
-    def _version(self, arn: str, stage: str) -> str:
-        get = partial(self._client.get_secret_value, SecretId=arn, VersionStage=stage)
+            return ""
+        stage = "AWSPREVIOUS" if previous else "AWSCURRENT"
+        get = partial(self._client.get_secret_value, SecretId=self._keys[name], VersionStage=stage)
         try:
-            return str(self._call(SERVICE, "GetSecretValue", get).get("SecretString") or "")
+            value = str(self._call(SERVICE, "GetSecretValue", get).get("SecretString") or "")
         except errors.Missing:
             return ""
+        return value if value.strip() else ""
 
     def replace(self, name: str, value: str) -> None:
         """See the port."""

@@ -58,10 +58,11 @@ class MemorySecrets:
         with FaultyCall(self.faults, "secretsmanager", "GetSecretValue"):
             return {name: self.live(name) for name in self._values if name not in GENERATED}
 
-    def generated(self, name: str) -> tuple[str, ...]:
+    def generated(self, name: str, *, previous: bool = False) -> str:
         """See the port."""
         with FaultyCall(self.faults, "secretsmanager", "GetSecretValue"):
-            return self.live(name) if name in GENERATED else ()
+            values = self.live(name)[previous:] if name in GENERATED else ()
+            return values[0] if values else ""
 
     def replace(self, name: str, value: str) -> None:
         """See the port."""

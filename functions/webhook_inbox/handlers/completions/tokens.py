@@ -10,7 +10,7 @@ import hmac
 import json
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -98,8 +98,8 @@ class TokenIssuer:
         self._secrets = secrets
         self._received_at = received_at
 
-    def tokens(self, place: WaitAddress) -> list[CompletionToken]:
-        """Returns a job's token under each live key, the current key first.
+    def current(self, place: WaitAddress) -> CompletionToken:
+        """Returns a job's token under the current key.
 
         Raises:
             Transient: the secret has no value.
@@ -111,7 +111,23 @@ class TokenIssuer:
                 f"secret {COMPLETION_KEY!r}, which the stack creates, has no value: deploy again,"
                 " or set it to 64 random characters"
             )
-        return [mint(key, place, received_at=self._received_at) for key in keys]
+        return mint(keys[0], place, received_at=self._received_at)
+
+    def issued(self, place: WaitAddress, hashes: Collection[str]) -> Iterator[CompletionToken]:
+        """Yields a job's tokens, of live keys, that have one of these hashes.
+
+        The previous key is read only if the current one leaves a hash without a token.
+
+        Raises:
+            Unavailable: the secret store failed.
+        """
+        left = set(hashes)
+        keys = self._secrets.keys(COMPLETION_KEY)
+        while left and (key := next(keys, None)) is not None:
+            token = mint(key, place, received_at=self._received_at)
+            if hashed(token) in left:
+                left.discard(hashed(token))
+                yield token
 
 
 def place_of(token: str) -> WaitAddress | None:

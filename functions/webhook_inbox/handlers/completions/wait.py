@@ -20,7 +20,6 @@ from webhook_inbox.handlers.completions.tokens import (
     CompletionToken,
     TokenIssuer,
     WaitAddress,
-    hashed,
     silent,
     without,
 )
@@ -168,7 +167,7 @@ class Waiting:
         return _Turn(wait, limit, pause)
 
     def _new(self, place: WaitAddress, now: datetime, limit: timedelta) -> CompletionWait:
-        token = self._mint.tokens(place)[0]
+        token = self._mint.current(place)
         return self._waits.begin(
             place,
             token,
@@ -212,10 +211,10 @@ class Waiting:
         if wait.since + AT_ONCE < now:
             # A hold or a failed start came between; it does not count as the job's time.
             wait = self._waits.prolong(wait, now=now, until=now + turn.timeout)
-        made = self._mint.tokens(wait.place)
-        known = [token for token in made if hashed(token) in wait.row["tokens"]]
-        token = known[0] if known else made[0]
-        if not known:
+        # A token of an earlier start, perhaps under the previous key, is used again.
+        token = next(self._mint.issued(wait.place, wait.row["tokens"]), None)
+        if token is None:
+            token = self._mint.current(wait.place)
             wait = self._waits.admit(wait, token)
         turn.wait, turn.started = wait, True
         self._secrets.conceal(token)
@@ -223,7 +222,7 @@ class Waiting:
 
     def _conceal(self, turn: _Turn) -> None:
         """Redacts a token that another worker issued from the poll's result and errors."""
-        for token in self._mint.tokens(turn.wait.place):
+        for token in self._mint.issued(turn.wait.place, turn.wait.row["tokens"]):
             self._secrets.conceal(token)
 
     # -- after the job, or while it runs

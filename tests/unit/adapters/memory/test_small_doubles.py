@@ -84,7 +84,7 @@ def test_blobs_fail_before_or_after_their_effect() -> None:
 def test_secrets_begin_with_what_they_are_given_and_fail_when_told() -> None:
     secrets = MemorySecrets({"stripe": ("a", "b"), TOKEN_KEY: ("key",)})
     assert secrets.fetch() == {"stripe": ("a", "b")}
-    assert secrets.generated(TOKEN_KEY) == ("key",)
+    assert secrets.generated(TOKEN_KEY) == "key"
 
     secrets.faults = lambda service, operation: Fault.BEFORE
 

@@ -1,0 +1,334 @@
+"""The calls and the billed units of each step, counted at the HTTP layer.
+
+The functions call a proxy before the local runtime's AWS, so their client does not matter. What
+`webhookctl cost` computes with is what is counted here: where they differ, change the constant in
+`webhookctl/cost/units.py`, and say in the commit why the step's price changed.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+import pytest
+
+from tests.functions.account import Account, open_account
+from tests.functions.inbox import SECRET, Inbox
+from tests.functions.invocations import http_event
+from tests.functions.metering.meter import Meter
+from tests.functions.metering.recorder import recording
+from tests.functions.metering.units import index_entry
+from webhook_inbox.adapters.memory import ManualClock
+from webhook_inbox.domain.ports import Change, Item, Key
+from webhook_inbox.domain.quotas import item_size
+from webhook_inbox.domain.timestamps import to_ms
+from webhook_inbox.ingest.rejected import PER_MINUTE
+from webhook_inbox.ledger.schema import RECEIVED_SHARDS, received_bucket
+from webhook_inbox.reconciler.received import CURSORS
+from webhookctl.cost import units
+from webhookctl.cost.body import sample_body
+from webhookctl.cost.units import Step
+from webhookctl.local.processes.ministack import Ministack
+
+CREDENTIALS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+BODY = 3 * 1024
+# Times and random ids make a row or a line a few bytes longer or shorter.
+SLACK = 0.03
+
+
+@pytest.fixture(scope="session")
+def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    ministack = Ministack(tmp_path_factory.mktemp("ministack"))
+    ministack.credentials = dict.fromkeys(CREDENTIALS, "test")
+    with ministack as running:
+        yield running.endpoint
+
+
+@pytest.fixture
+def account(endpoint: str) -> Account:
+    opened = open_account(endpoint, name=uuid4().hex)
+    for name in ("acme", "github"):
+        opened.set_secret(name, SECRET)
+    return opened
+
+
+@pytest.fixture
+def meter(account: Account, endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Meter]:
+    made = Meter(account.clients["dynamodb"], account.table_name)
+    with recording(endpoint, made) as url:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", url)
+        yield made
+
+
+@dataclass
+class Metered:
+    """An inbox whose steps are counted, each by itself."""
+
+    inbox: Inbox
+    meter: Meter
+    number: int = 0
+
+    def deliver(
+        self,
+        event_type: str = "lab.fine",
+        *,
+        source: str = "acme",
+        size: int = BODY,
+        again: bool = False,
+        status: int = 202,
+    ) -> Step:
+        """Counts the delivery of a new event, or of the last one again.
+
+        The status 401 is that of a body that was changed.
+        """
+        self.number += not again
+        body = sample_body(size, number=self.number, event_type=event_type)
+        headers = self.inbox.sign(source, body, event_id=self.event_id, event_type=event_type)
+        sent = body + b" " if status == 401 else body
+        self.take()
+        answer = self.inbox.request(http_event(f"/webhooks/{source}", headers=headers, body=sent))
+        assert answer.status == status
+        return self.meter.take()
+
+    def run(self) -> Step:
+        """Counts the run of the one message that waits."""
+        [message] = self.inbox.account.receive()
+        self.take()
+        assert self.inbox.process(message) == []
+        return self.meter.take()
+
+    def take(self) -> Step:
+        """Forgets what the log has, and returns what was counted."""
+        self.inbox.output.read()
+        return self.meter.take()
+
+    def logged(self) -> tuple[int, int]:
+        """Returns the lines of the last step's log, and their bytes."""
+        text = self.inbox.output.capture.readouterr().out
+        lines = [line for line in text.splitlines() if line.startswith("{")]
+        return len(lines), sum(map(len, lines))
+
+    @property
+    def event_id(self) -> str:
+        return f"evt_1NG9Xa2eZvKYlo2CtR6pWk{self.number:02d}"
+
+    @property
+    def event(self) -> Item:
+        row = self.inbox.account.event("acme", self.event_id)
+        assert row is not None
+        return row
+
+    def age(self, received_at: datetime) -> None:
+        """Makes the last event one that was received then."""
+        bucket = received_bucket(received_at, self.event_id)
+        moved = {"received_at": to_ms(received_at), "received_bucket": bucket}
+        self.inbox.account.table.put({**self.event, **moved})
+
+
+@pytest.fixture
+def metered(inbox: Inbox, meter: Meter) -> Metered:
+    """An inbox whose environments have read what they read once a minute or less often."""
+    made = Metered(inbox, meter)
+    for event_type in ("lab.fine", "lab.effect"):
+        made.deliver(event_type)
+        made.run()
+    return made
+
+
+def test_the_calls_that_docs_promise() -> None:
+    """A step that needs more is a regression, whatever the constants say."""
+    promised = {
+        units.NEW: 2,
+        units.GUARDED: 3,
+        units.DUPLICATE: 1,
+        units.DUPLICATE_YOUNG: 2,
+        units.REJECTED_UNKEPT: 0,
+    }
+    assert {step: len(step.calls) for step in promised} == promised
+    written = [units.RUN, units.RUN_WITH_EFFECT]
+    assert [(step.writes, step.index_writes) for step in written] == [(2, 0), (4, 0)]
+
+
+# -- ingest
+
+
+def test_a_new_event(metered: Metered) -> None:
+    assert metered.deliver() == units.NEW
+
+
+def test_a_new_event_of_a_guarded_source(metered: Metered) -> None:
+    assert metered.deliver("ping", source="github") == units.GUARDED
+
+
+def test_a_large_body_and_its_run(metered: Metered) -> None:
+    assert metered.deliver(size=100 * 1024) == units.LARGE
+    assert metered.run() == units.RUN_OF_LARGE
+
+
+@pytest.mark.parametrize(
+    ("minutes", "step"), [(14, units.DUPLICATE_YOUNG), (16, units.DUPLICATE)], ids=str
+)
+def test_a_duplicate(metered: Metered, minutes: int, step: Step) -> None:
+    metered.deliver()
+    metered.run()
+    metered.age(datetime.now(UTC) - timedelta(minutes=minutes))
+
+    assert metered.deliver(again=True, status=200) == step
+
+
+def test_a_duplicate_before_its_run_has_begun(metered: Metered) -> None:
+    metered.deliver()
+    assert metered.deliver(again=True, status=200) == units.DUPLICATE_UNSENT
+
+
+def test_a_rejected_delivery(metered: Metered) -> None:
+    assert metered.deliver(status=401) == units.REJECTED
+
+
+def test_a_flood_of_forged_deliveries_costs_no_calls(metered: Metered) -> None:
+    now = datetime.now(UTC)
+    for minute in (now, now + timedelta(minutes=1)):
+        full = Change(set={"well_formed": PER_MINUTE, "expires_at": 1 << 40})
+        key = Key("rejected-count#acme", f"{minute:%Y-%m-%dT%H:%M}")
+        metered.inbox.account.table.update(key, full)
+
+    steps = [metered.deliver(status=401) for _ in range(3)]
+
+    # The first of a minute reads that its share is used up.
+    assert steps[0] == Step(calls=(units.UPDATE,), writes=1)
+    assert units.REJECTED_UNKEPT in steps
+
+
+# -- processor
+
+
+def test_a_run_without_effects(metered: Metered) -> None:
+    metered.deliver()
+    assert metered.run() == units.RUN
+
+
+def test_a_run_with_an_effect(metered: Metered) -> None:
+    metered.deliver("lab.effect")
+    assert metered.run() == units.RUN_WITH_EFFECT
+
+
+def test_what_new_environments_ask(inbox: Inbox, meter: Meter) -> None:
+    metered = Metered(inbox, meter)
+    assert without(metered.deliver(), units.NEW) == units.SECRETS
+    registering = Step(calls=(units.UPDATE,), writes=1)
+    first = without(metered.run(), units.RUN)
+    assert without(without(first, units.PAUSE), registering) == units.LISTED
+
+
+def without(step: Step, other: Step) -> Step:
+    """Returns a step without the calls of another one."""
+    assert not Counter(other.calls) - Counter(step.calls)
+    return Step(
+        calls=tuple((Counter(step.calls) - Counter(other.calls)).elements()),
+        writes=step.writes - other.writes,
+        index_writes=step.index_writes - other.index_writes,
+        reads=step.reads - other.reads,
+        sqs=step.sqs - other.sqs,
+    )
+
+
+# -- reconciler
+
+Pass = Callable[[float], Step]
+# After all events that are delivered meanwhile.
+START = (datetime.now(UTC) + timedelta(hours=1)).replace(minute=10, second=30, microsecond=0)
+
+
+@pytest.fixture
+def reconcile(metered: Metered, monkeypatch: pytest.MonkeyPatch) -> Pass:
+    """Counts a pass so many minutes after the first one, which has registered the handlers."""
+    inbox, module = metered.inbox, metered.inbox.module("reconciler")
+    positions = {
+        str(shard): to_ms(START - timedelta(minutes=5)) for shard in range(RECEIVED_SHARDS)
+    }
+    inbox.account.table.update(CURSORS, Change(set={"first": positions, "second": positions}))
+
+    def run(minutes: float) -> Step:
+        clock = ManualClock(START + timedelta(minutes=minutes))
+        monkeypatch.setattr(module, "clock", clock)
+        monkeypatch.setattr(module.reconciler, "_clock", clock)
+        metered.take()
+        assert inbox.invoke("reconciler", {}, remaining=300)["complete"]
+        return metered.meter.take()
+
+    run(0)
+    return run
+
+
+def test_a_pass_without_events(metered: Metered, reconcile: Pass) -> None:
+    step = reconcile(1)
+    assert metered.logged() == about(units.PASS_LOG)
+
+    # The fifth minute of the second look, which is half an hour behind.
+    assert without(without(reconcile(30), step), units.FIFTH_PASS) == Step(calls=())
+    for _ in metered.inbox.manifest.handlers:
+        step = without(step, units.PASS_OF_HANDLER)
+    assert without(step, units.PASS) == Step(calls=())
+
+
+def test_the_two_looks_at_events(metered: Metered, reconcile: Pass) -> None:
+    events = 5
+    for _ in range(events):
+        metered.deliver()
+        metered.run()
+        metered.age(START + timedelta(minutes=4.5))
+
+    # At 33, the second look ends before the events; at 38, it is at them.
+    idle, first, fifth, second = map(reconcile, (1, 8, 33, 38))
+
+    for look, without_events in ((first, idle), (second, fifth)):
+        assert look.writes == without_events.writes
+        # The entries of a page of the index are added up, and these are below a unit.
+        assert look.reads - without_events.reads == units.LOOK_AT_RUN * events
+
+
+# -- bytes and metrics
+
+
+def about(logged: tuple[int, int]) -> tuple[int, object]:
+    lines, size = logged
+    return lines, pytest.approx(size, rel=SLACK)
+
+
+def test_the_log_of_an_event_and_its_run(metered: Metered) -> None:
+    metered.deliver()
+    assert metered.logged() == about(units.DELIVERY_LOG)
+    metered.run()
+    assert metered.logged() == about(units.RUN_LOG)
+
+
+def test_the_rows_of_an_event(metered: Metered) -> None:
+    metered.deliver("lab.effect")
+    metered.run()
+    effect, event, run = metered.inbox.account.rows(metered.event["pk"])
+    entry = index_entry("by_received", event)
+    assert entry is not None
+    sizes = [item_size(row) for row in (event, entry, run, effect)]
+    sizes[0] -= len(event["body"])
+    pinned = [units.EVENT_BYTES, units.ENTRY_BYTES, units.RUN_BYTES, units.EFFECT_BYTES]
+    assert sizes == pytest.approx(pinned, rel=SLACK)
+
+
+@pytest.mark.parametrize("size", [1024, BODY, 5000, 10 * 1024, 20 * 1024])
+def test_the_units_of_a_body_follow_from_its_stored_size(metered: Metered, size: int) -> None:
+    assert metered.deliver(size=size).writes == units.event_writes(size)
+
+
+def test_the_metrics_that_events_and_runs_make(metered: Metered) -> None:
+    metered.deliver()
+    found = metered.inbox.output.points()
+    metered.run()
+    found += metered.inbox.output.points()
+
+    of = Counter(next(iter(sorted(point.dimensions.keys() - {"outcome"})), "") for point in found)
+    assert of == {
+        "": units.METRICS,
+        "source": units.METRICS_OF_SOURCE,
+        "handler": units.METRICS_OF_HANDLER,
+    }

@@ -1,0 +1,125 @@
+"""The calls and the billed units of each step, counted at the HTTP layer.
+
+`tests/functions/test_billed_units.py` counts them, with bodies of 3 KB by `sample_body`, and fails
+where a step differs from its constant here. `webhookctl cost` and docs/cost.md compute with them.
+"""
+
+from dataclasses import dataclass
+from math import ceil
+from typing import Final
+
+from webhook_inbox.ledger.payloads import Packed, pack
+from webhookctl.cost.body import sample_body
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The calls of one step, and the units that AWS bills for them.
+
+    Attributes:
+        calls: the requests to AWS, as service and operation, in their order.
+        writes: DynamoDB's write units of the table.
+        index_writes: those of its indexes.
+        reads: DynamoDB's read units.
+        sqs: SQS's requests.
+    """
+
+    calls: tuple[str, ...]
+    writes: int = 0
+    index_writes: int = 0
+    reads: float = 0.0
+    sqs: int = 0
+
+
+WRITE_UNIT: Final = 1024
+READ_UNIT: Final = 4096
+
+PUT: Final = "dynamodb:PutItem"
+UPDATE: Final = "dynamodb:UpdateItem"
+GET: Final = "dynamodb:GetItem"
+QUERY: Final = "dynamodb:Query"
+BATCH_GET: Final = "dynamodb:BatchGetItem"
+SEND: Final = "sqs:SendMessageBatch"
+PUT_OBJECT: Final = "s3:PUT"
+GET_OBJECT: Final = "s3:GET"
+
+# -- ingest: a delivery
+
+# The event's row and its entry in the index `by_received`; one message for each run.
+NEW: Final = Step(calls=(PUT, SEND), writes=2, index_writes=1, sqs=1)
+# The provider signs neither id nor time (GitHub): a row guards the content.
+GUARDED: Final = Step(calls=(PUT, PUT, SEND), writes=3, index_writes=1, sqs=1)
+# A body of 100 KB, which S3 stores; the row is read first, so that a duplicate uploads nothing.
+LARGE: Final = Step(calls=(GET, PUT_OBJECT, PUT, SEND), writes=1, index_writes=1, reads=1.0, sqs=1)
+# The put is refused, and billed by the size of the row.
+DUPLICATE: Final = Step(calls=(PUT,), writes=2)
+# Younger than 15 minutes: the runs are looked for.
+DUPLICATE_YOUNG: Final = Step(calls=(PUT, QUERY), writes=2, reads=1.0)
+# Its run has not begun, and is sent again.
+DUPLICATE_UNSENT: Final = Step(calls=(PUT, QUERY, SEND), writes=2, reads=1.0, sqs=1)
+# A wrong signature: counted, and kept for 7 days; up to 120 a minute and source.
+REJECTED: Final = Step(calls=(UPDATE, PUT), writes=3)
+# Beyond that.
+REJECTED_UNKEPT: Final = Step(calls=())
+# The read of the secrets, once a minute in each environment of ingest.
+SECRETS: Final = Step(calls=("secretsmanager:GetSecretValue",))
+
+# -- processor: a run
+
+# The event's row, the lease, the settlement.
+RUN: Final = Step(calls=(GET, UPDATE, UPDATE), writes=2, reads=1.0)
+RUN_OF_LARGE: Final = Step(calls=(GET, UPDATE, GET_OBJECT, UPDATE), writes=2, reads=1.0)
+# An effect: its begin and its result.
+RUN_WITH_EFFECT: Final = Step(calls=(GET, *(UPDATE,) * 4), writes=4, reads=1.0)
+# Whether the handler is paused, every 5 seconds in each environment.
+PAUSE: Final = Step(calls=(GET,), reads=1.0)
+# Whether the due index lists the handler, once in each environment.
+LISTED: Final = Step(calls=(GET,), reads=0.5)
+
+# -- reconciler
+
+# A pass of each minute, without events: its cursors, the pauses, the handlers and the index of
+# received events; and for each handler the eight partitions of the due index.
+PASS: Final = Step(calls=(*(QUERY,) * 6, GET, BATCH_GET, UPDATE, UPDATE), writes=2, reads=9.0)
+PASS_OF_HANDLER: Final = Step(calls=(QUERY,) * 8, reads=4.0)
+# Every fifth pass: the second look at the events, and a lane's length and oldest message.
+FIFTH_PASS: Final = Step(
+    calls=(*(QUERY,) * 4, "sqs:GetQueueAttributes", "monitoring:GetMetricStatistics"),
+    reads=2.0,
+    sqs=1,
+)
+# The looks at each event: its entry in the index, and the row of each of its runs.
+LOOKS: Final = 2
+LOOK_AT_RUN: Final = 0.5
+
+# -- bytes
+
+# An event's row without its body, its entry in `by_received`, a run, an effect.
+EVENT_BYTES: Final = 513
+ENTRY_BYTES: Final = 137
+RUN_BYTES: Final = 576
+EFFECT_BYTES: Final = 488
+# The lines, and their bytes, that the functions write for a delivery, a run and a pass.
+DELIVERY_LOG: Final = (2, 960)
+RUN_LOG: Final = (2, 1035)
+PASS_LOG: Final = (2, 650)
+# The metrics in CloudWatch that new events and finished runs write: of the inbox, of each source,
+# of each handler.
+METRICS: Final = 4
+METRICS_OF_SOURCE: Final = 1
+METRICS_OF_HANDLER: Final = 1
+
+
+def packed(size: int) -> Packed:
+    """Returns how the inbox stores a body of so many bytes, which compresses as `sample_body`."""
+    return pack(sample_body(size), source="sample", event_id="evt_sample")
+
+
+def row_bytes(size: int) -> int:
+    """Returns the size of an event's row with such a body."""
+    return EVENT_BYTES + len(packed(size).attributes.get("body", b""))
+
+
+def event_writes(size: int) -> int:
+    """Returns the table's write units of a new event with such a body."""
+    return ceil(row_bytes(size) / WRITE_UNIT)
