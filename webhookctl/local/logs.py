@@ -16,7 +16,7 @@ from webhookctl.display.times import span
 from webhookctl.display.untrusted import printable, printable_lines
 
 INTERVAL: Final = 0.4
-OVERLAP: Final = 10_000  # milliseconds
+OVERLAP: Final = 1_000  # milliseconds; each entry is read so often as it has intervals
 LAST_LOOK: Final = 10.0  # seconds at the end; it takes milliseconds
 # Lambda's own lines, and the library's entries about success that are no outcome of a run.
 PLATFORM: Final = ("START RequestId:", "END RequestId:", "REPORT RequestId:")
@@ -104,8 +104,8 @@ class LogFollower:
     def _new(self, group: str) -> Iterator[list[str]]:
         """Yields each new invocation's entries.
 
-        ministack writes an invocation's entries at its end, into a separate stream, with times
-        slightly before their appearance; hence the overlap.
+        ministack writes an invocation's entries at its end, into a separate stream, with the
+        time just before; hence the overlap.
         """
         since = self._since.get(group, self._begun)
         try:

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from webhookctl.local.http.messages import Request, Response, send
+from webhookctl.local.http import messages
+from webhookctl.local.http.messages import Connections, Request, Response
 from webhookctl.local.ports import free_port
 
 POST = Request(b"POST", b"/a?b=%2F", ((b"Host", b"h"), (b"X-Odd-CASE", b"kept")), b"\x00\xff")
@@ -33,16 +34,36 @@ def _is_whole(received: bytes) -> bool:
     return bool(end) and len(body) >= (int(length[1]) if length else 0)
 
 
+async def send(port: int, *requests: Request) -> Response:
+    """Sends requests one after the other; returns the last response."""
+    connections = Connections()
+    try:
+        for request in requests:
+            response = await connections.send(port, request)
+    finally:
+        connections.close()
+    return response
+
+
 @contextmanager
 def _server(answer: bytes) -> Iterator[tuple[int, list[bytes]]]:
     """Takes one connection, remembers what comes, answers as told and closes."""
+    with _patient_server([answer]) as found:
+        yield found
+
+
+@contextmanager
+def _patient_server(*answers: list[bytes]) -> Iterator[tuple[int, list[bytes]]]:
+    """Takes as many connections as it has lists of answers, one for each request."""
     received: list[bytes] = []
 
     def serve() -> None:
-        connection, _ = listener.accept()
-        with connection:
-            received.append(_whole_request(connection))
-            connection.sendall(answer)
+        for each in answers:
+            connection, _ = listener.accept()
+            with connection:
+                for answer in each:
+                    received.append(_whole_request(connection))
+                    connection.sendall(answer)
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=serve)
@@ -94,3 +115,29 @@ def test_an_answer_that_breaks_off_is_a_connection_error(answer: bytes) -> None:
 def test_a_closed_port_is_a_connection_error() -> None:
     with pytest.raises(ConnectionError):
         asyncio.run(send(free_port(), POST))
+
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+CLOSED = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+
+
+def test_requests_one_after_another_use_one_connection() -> None:
+    with _patient_server([OK, OK, OK]) as (port, received):
+        asyncio.run(send(port, POST, POST, POST))
+    assert received == [received[0]] * 3
+
+
+def test_a_connection_that_the_server_closes_is_not_used_again() -> None:
+    with _patient_server([CLOSED], [OK]) as (port, received):
+        asyncio.run(send(port, POST, POST))
+    assert len(received) == 2
+
+
+def test_a_connection_that_was_idle_for_long_is_not_used_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The server may close it at any moment, with our request on its way."""
+    monkeypatch.setattr(messages, "KEPT", 0.0)
+    with _patient_server([OK], [OK]) as (port, received):
+        asyncio.run(send(port, POST, POST))
+    assert len(received) == 2

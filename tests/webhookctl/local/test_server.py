@@ -12,7 +12,7 @@ import pytest
 
 from tests.webhookctl.local.projects import DEADLINE
 from webhookctl.local.http.gateway import Gateway, as_json
-from webhookctl.local.http.messages import Request, Response
+from webhookctl.local.http.messages import Connections, Request, Response
 from webhookctl.local.http.server import BODY_LIMIT, Front
 from webhookctl.local.ports import free_port
 
@@ -254,7 +254,7 @@ def test_the_line_of_a_path_with_a_token_holds_no_token(
 class Refusing(Gateway):
     """What stands behind the front when ingest refuses a delivery."""
 
-    async def call(self, request: Request) -> Response:
+    async def call(self, request: Request, connections: Connections) -> Response:
         return as_json(401, {"status": "rejected", "reason": "invalid-signature"})
 
 

@@ -1,4 +1,4 @@
-"""A worker of the local runtime that starts while a code update drops it."""
+"""Workers of the local runtime: their start during a code update, and their log lines."""
 
 import io
 import subprocess
@@ -13,7 +13,7 @@ import pytest
 from ministack.core import lambda_runtime
 
 from tests.webhookctl.local.projects import eventually
-from webhookctl.local.processes.guarded_ministack import keep_starting_workers
+from webhookctl.local.processes.guarded_ministack import keep_starting_workers, wait_for_logs
 
 CODE = """
 import compiled_manifest
@@ -72,3 +72,45 @@ def test_a_worker_that_is_dropped_before_its_process_starts_has_all_its_modules(
     assert (answer["status"], answer.get("result")) == ("ok", "whole"), answer
     assert eventually(lambda: not any(tmp_path.iterdir()))
     assert worker._proc is None
+
+
+@pytest.fixture
+def logging_worker(monkeypatch: pytest.MonkeyPatch) -> Any:
+    original = lambda_runtime.Worker._drain_stderr_bounded
+    monkeypatch.setattr(lambda_runtime.Worker, "_drain_stderr_bounded", original)
+    wait_for_logs()
+    return lambda_runtime.Worker("processor", CONFIG, b"")
+
+
+def test_a_worker_has_all_lines_of_an_invocation(logging_worker: Any) -> None:
+    lines = [str(number) for number in range(2000)]
+    for line in lines[:1000]:
+        logging_worker._stderr_queue.put(line)
+    late = threading.Thread(target=lambda: [*map(logging_worker._stderr_queue.put, lines[1000:])])
+    late.start()
+
+    # The patience is longer than any pause between two lines here.
+    found = logging_worker._drain_stderr_bounded(idle_confirm=1.0, hard_cap=30.0)
+
+    late.join()
+    assert found.splitlines() == lines
+
+
+def test_an_invocation_that_logs_nothing_has_no_line(logging_worker: Any) -> None:
+    assert logging_worker._drain_stderr_bounded() == ""
+
+
+def test_a_worker_that_never_stops_to_log_is_left_after_a_while(logging_worker: Any) -> None:
+    stopping = threading.Event()
+
+    def log() -> None:
+        while not stopping.is_set():
+            logging_worker._stderr_queue.put("again")
+
+    thread = threading.Thread(target=log)
+    thread.start()
+    found = logging_worker._drain_stderr_bounded(hard_cap=0.05)
+    stopping.set()
+    thread.join()
+
+    assert "again" in found

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import parse_qsl, unquote
 
-from webhookctl.local.http.messages import Request, Response, end_to_end, send
+from webhookctl.local.http.messages import Connections, Request, Response, end_to_end
 from webhookctl.local.processes.guarded_ministack import SESSION
 
 # The limit of a Lambda invocation's payload: the whole event, with the body escaped or in base64.
@@ -35,15 +35,17 @@ class Gateway:
     api_id: str
     function: str
 
-    async def call(self, request: Request) -> Response:
+    async def call(self, request: Request, connections: Connections) -> Response:
         """Forwards a request; raises OSError where ministack does not answer."""
         if len(request.body) > SURELY_FITS and self._event_size(request) > EVENT_LIMIT:
             return too_large()
         if _needs_stand_in(request):
-            return await self._invoke(request)
+            return await self._invoke(request, connections)
         target = f"/_aws/execute-api/{self.api_id}/$default".encode() + request.target
         headers = (*end_to_end(request.headers), self._session)
-        return await send(self.port, Request(request.method, target, headers, request.body))
+        return await connections.send(
+            self.port, Request(request.method, target, headers, request.body)
+        )
 
     @property
     def _session(self) -> tuple[bytes, bytes]:
@@ -52,11 +54,11 @@ class Gateway:
     def _event_size(self, request: Request) -> int:
         return len(json.dumps(event(request, api_id=self.api_id), ensure_ascii=False).encode())
 
-    async def _invoke(self, request: Request) -> Response:
+    async def _invoke(self, request: Request, connections: Connections) -> Response:
         payload = json.dumps(event(request, api_id=self.api_id)).encode()
         target = f"/2015-03-31/functions/{self.function}/invocations".encode()
         headers = ((b"Host", b"lambda"), (b"Content-Type", b"application/json"), self._session)
-        answer = await send(self.port, Request(b"POST", target, headers, payload))
+        answer = await connections.send(self.port, Request(b"POST", target, headers, payload))
         names = {key.lower() for key, _ in answer.headers}
         if answer.status != 200 or b"x-amz-function-error" in names:
             return as_json(500, {"message": "Internal Server Error"})

@@ -1,9 +1,10 @@
 """HTTP/1.1 messages on loopback, with their exact bytes."""
 
 import asyncio
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
 import h11
 
@@ -11,6 +12,7 @@ from webhookctl.local.ports import LOOPBACK
 
 CHUNK: Final = 256 * 1024
 HEADER_LIMIT: Final = 64 * 1024
+KEPT: Final = 30.0  # seconds without a request; ministack closes a connection after 75
 # Methods whose requests omit Content-Length without a body.
 BODILESS: Final = frozenset({b"GET", b"HEAD", b"OPTIONS", b"DELETE"})
 
@@ -80,23 +82,89 @@ def framed(headers: Headers, body: bytes) -> list[tuple[bytes, bytes]]:
     return [*headers, (b"Content-Length", str(len(body)).encode())]
 
 
-async def send(port: int, request: Request) -> Response:
-    """Sends a request on a new connection; raises OSError without a complete response.
+class Connections:
+    """Connections to this machine, kept for the next request.
 
-    A persistent connection may close while we write, so that it is unknown whether the request was
-    processed.
+    A server may close one while we write; it is then unknown whether it processed the request. So
+    a connection is used again only within a time in which ministack closes none.
     """
-    reader, writer = await asyncio.open_connection(LOOPBACK, port)
-    try:
-        connection = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEADER_LIMIT)
+
+    def __init__(self) -> None:
+        self._kept: dict[int, list[_Connection]] = {}
+
+    async def send(self, port: int, request: Request) -> Response:
+        """Sends a request; raises OSError without a complete response."""
+        kept = self._kept.setdefault(port, [])
+        connection = _fresh(kept) or await _Connection.open(port)
+        try:
+            response = await connection.exchange(request)
+        except (h11.RemoteProtocolError, h11.LocalProtocolError) as error:
+            connection.close()
+            raise ConnectionError(str(error)) from error
+        except BaseException:
+            connection.close()
+            raise
+        if connection.lasts:
+            kept.append(connection)
+        else:
+            connection.close()
+        return response
+
+    def close(self) -> None:
+        """Closes the connections that no request uses."""
+        for kept in self._kept.values():
+            while kept:
+                kept.pop().close()
+
+
+class _Connection:
+    """One connection, for one request after another."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEADER_LIMIT)
+        self._used = time.monotonic()
+
+    @classmethod
+    async def open(cls, port: int) -> Self:
+        """Connects to a port of this machine."""
+        return cls(*await asyncio.open_connection(LOOPBACK, port))
+
+    @property
+    def lasts(self) -> bool:
+        """True if the server keeps it open after a response."""
+        return self._http.our_state is h11.DONE and self._http.their_state is h11.DONE
+
+    @property
+    def fresh(self) -> bool:
+        """True if the server certainly has not closed it since its last response."""
+        return time.monotonic() - self._used < KEPT and not self._reader.at_eof()
+
+    async def exchange(self, request: Request) -> Response:
+        """Sends a request and returns its response; raises h11's errors, and OSError."""
+        if self._http.our_state is h11.DONE:
+            self._http.start_next_cycle()
         for event in _events(request):
-            writer.write(connection.send(event) or b"")
-        await writer.drain()
-        return await _response(connection, reader)
-    except (h11.RemoteProtocolError, h11.LocalProtocolError) as error:
-        raise ConnectionError(str(error)) from error
-    finally:
-        writer.close()
+            self._writer.write(self._http.send(event) or b"")
+        await self._writer.drain()
+        response = await _response(self._http, self._reader)
+        self._used = time.monotonic()
+        return response
+
+    def close(self) -> None:
+        """Closes it; may be called twice."""
+        self._writer.close()
+
+
+def _fresh(kept: list[_Connection]) -> _Connection | None:
+    """Takes a connection that can be used; closes the others that it finds before."""
+    while kept:
+        connection = kept.pop()
+        if connection.fresh:
+            return connection
+        connection.close()
+    return None
 
 
 def _events(request: Request) -> Iterable[h11.Event]:

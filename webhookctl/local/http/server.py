@@ -18,6 +18,7 @@ from webhookctl.local.http.gateway import Gateway, as_json, too_large
 from webhookctl.local.http.messages import (
     CHUNK,
     HEADER_LIMIT,
+    Connections,
     Request,
     Response,
     end_to_end,
@@ -70,6 +71,7 @@ class Front:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping = asyncio.Event()
         self._reservations = asyncio.Semaphore(IN_FLIGHT)
+        self._connections = Connections()
         self._thread = threading.Thread(target=self._run, daemon=True, name="front")
         self._started: Future[int] = Future()
 
@@ -109,6 +111,7 @@ class Front:
         for task in others:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
+        self._connections.close()
         await _turns()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -146,7 +149,7 @@ class Front:
         try:
             async with self._reservations:
                 async with asyncio.timeout(GATEWAY_LIMIT):
-                    return await self.gateway.call(request)
+                    return await self.gateway.call(request, self._connections)
         except TimeoutError:
             return as_json(503, {"message": "Service Unavailable"})
         except OSError:
