@@ -1,0 +1,1 @@
+"""Measures ingest against four handlers that do the same work: `make bench`."""
