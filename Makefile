@@ -7,7 +7,7 @@ export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 # Bytecode is kept: without it each process compiles pytest's tests and the library anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup dev check check-types check-units test lane-of-parts lane-of-sessions lane-of-schedules lane-of-faults test-whole test-local test-scanners test-browser test-parts bench simulate mutants fuzz storm rights incidents proof wheel package lock clean
+.PHONY: help setup dev check check-types check-units test lane-of-parts lane-of-sessions lane-of-schedules lane-of-faults test-whole test-local test-scanners test-bench test-browser test-parts bench simulate mutants fuzz storm rights incidents proof wheel package lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -65,6 +65,7 @@ lane-of-parts: check-units
 # One target a line: together they would take the other lane's job.
 lane-of-sessions: check-types
 	$(MAKE) --no-print-directory test-scanners
+	$(MAKE) --no-print-directory test-bench
 	$(MAKE) --no-print-directory test-whole
 	$(MAKE) --no-print-directory test-local
 
@@ -77,6 +78,10 @@ test-local: setup
 
 test-scanners: setup .venv-scanners/.ready
 	$(BIN)/pytest tests/scanners --quiet
+
+# The ratios to the bare handler; 10 seconds for its libraries, and 75 MB.
+test-bench: setup .venv-bench/.ready
+	$(BIN)/pytest tests/bench --quiet
 
 # Without a Chromium, 70 MB are fetched and 214 MB kept; axe checks accessibility.
 test-browser: setup

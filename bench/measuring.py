@@ -17,25 +17,32 @@ from bench.deliveries import ROOT, SECRETS, SIZES, deliveries
 from bench.subjects import DOCUMENT, PYTHON, Subject, Subjects, variables
 
 PROBE: Final = ROOT / "bench" / "probe.py"
-# The events of a process that are measured, by the name of their size.
-EVENTS: Final = {"1 KB": 150, "10 KB": 100, "100 KB": 40, "1 MB": 12}
+# The handlers take turns with so many blocks of events, so that other work hits all of them alike.
+BLOCKS: Final = 5
+# The events of a block, by the name of their size.
+EVENTS: Final = {"1 KB": 30, "10 KB": 20, "100 KB": 8, "1 MB": 3}
 # Those before them load what a source needs and open its connections.
 WARM_UP: Final = 5
 # A source, and the name of a size.
 Cell = tuple[str, str]
 CELLS: Final = tuple(product(SECRETS, SIZES))
 COLD: Final[Cell] = ("stripe", "1 KB")
-# Calls by operation.
-Calls = dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A process's figures for one cell, each for one event: CPU and wall in seconds."""
+    """A process's figures, each for one event: CPU in seconds and AWS calls.
+
+    `wall` is the seconds from the start of a cold process to its answer.
+    """
 
     cpu: float
-    wall: float
-    calls: Calls
+    calls: float
+    wall: float = 0.0
+
+
+# The figures of one round by cell and handler.
+Round = Mapping[Cell, Mapping[str, Measured]]
 
 
 class Stub:
@@ -45,7 +52,7 @@ class Stub:
         assert process.stdout is not None  # noqa: S101 - narrows the type
         self.endpoint = f"http://127.0.0.1:{int(process.stdout.readline())}"
 
-    def counts(self) -> Calls:
+    def counts(self) -> dict[str, int]:
         """Returns the requests by operation since the last call."""
         with urlopen(f"{self.endpoint}/counts") as answer:  # noqa: S310 - loopback
             return dict(json.load(answer))
@@ -112,7 +119,7 @@ class Laboratory:
 
     def warm(
         self, number: int, *, cells: Iterable[Cell] = CELLS, names: Iterable[str] = ()
-    ) -> Mapping[Cell, Mapping[str, Measured]]:
+    ) -> Round:
         """Returns a round's figures: one process of each handler, all alive at the same time.
 
         Args:
@@ -120,36 +127,40 @@ class Laboratory:
             cells: what to measure.
             names: the handlers; all by default.
         """
-        chosen = [s for s in self._subjects.all if not names or s.name in names]
         with ExitStack() as closing:
-            probes = {s.name: closing.enter_context(probe(s, self._stub)) for s in chosen}
+            probes = {
+                s.name: closing.enter_context(probe(s, self._stub)) for s in self._chosen(names)
+            }
             return {cell: self._cell(cell, number, probes) for cell in cells}
 
     def _cell(self, cell: Cell, number: int, probes: Mapping[str, Probe]) -> Mapping[str, Measured]:
-        count = EVENTS[cell[1]]
-        before = self._events(cell, WARM_UP, seed=2 * number)
-        events = self._events(cell, count, seed=2 * number + 1)
-        found = {}
-        for name, running in probes.items():
-            running.answer(before)
-            self._stub.counts()
-            began = time.monotonic()
-            cpu = running.answer(events)["cpu"] / count
-            wall = (time.monotonic() - began) / count
-            found[name] = Measured(cpu, wall, self._stub.counts())
-        return found
+        seed, size = (BLOCKS + 1) * number, EVENTS[cell[1]]
+        first = self._events(cell, WARM_UP, seed=seed)
+        for running in probes.values():
+            running.answer(first)
+        self._stub.counts()
+        cpu, calls = dict.fromkeys(probes, 0.0), dict.fromkeys(probes, 0)
+        for block in range(1, BLOCKS + 1):
+            events = self._events(cell, size, seed=seed + block)
+            for name, running in probes.items():
+                cpu[name] += running.answer(events)["cpu"]
+                calls[name] += sum(self._stub.counts().values())
+        count = BLOCKS * size
+        return {name: Measured(cpu[name] / count, calls[name] / count) for name in probes}
 
     def cold(self, number: int, *, names: Iterable[str] = ()) -> Mapping[str, Measured]:
         """Returns a round's figures: a new process of each handler answers one event."""
         events, found = self._events(COLD, 1, seed=number), {}
-        for subject in self._subjects.all:
-            if names and subject.name not in names:
-                continue
+        for subject in self._chosen(names):
             self._stub.counts()
             with probe(subject, self._stub) as running:
                 figures = running.answer(events)
-            found[subject.name] = Measured(figures["total"], figures["wall"], self._stub.counts())
+            calls = sum(self._stub.counts().values())
+            found[subject.name] = Measured(figures["total"], calls, figures["wall"])
         return found
+
+    def _chosen(self, names: Iterable[str]) -> list[Subject]:
+        return [s for s in self._subjects.all if not names or s.name in names]
 
     def _events(self, cell: Cell, count: int, *, seed: int) -> Path:
         (source, size), manifest = cell, self._subjects.manifest

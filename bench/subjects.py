@@ -26,9 +26,9 @@ INBOX: Final = "inbox"
 BARE: Final = "bare"
 BASELINES: Final = {
     BARE: "bare",
-    "idempotency": "idempotent",
-    "web framework": "web_framework",
-    "event bus": "event_bus",
+    "Idempotency": "idempotent",
+    "FastAPI": "web_framework",
+    "PutEvents": "event_bus",
 }
 QUEUE: Final = "https://sqs.us-east-1.amazonaws.com/123456789012/bench-default"
 # The document of secrets that ingest reads.
