@@ -7,7 +7,7 @@ export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 # Bytecode is kept: without it each process compiles pytest's tests and the library anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup dev check check-types check-units test lane-of-parts lane-of-sessions lane-of-schedules lane-of-faults test-whole test-local test-scanners test-browser test-parts simulate mutants fuzz storm rights incidents proof wheel package lock clean
+.PHONY: help setup dev check check-types check-units test lane-of-parts lane-of-sessions lane-of-schedules lane-of-faults test-whole test-local test-scanners test-bench test-browser test-parts bench simulate mutants fuzz storm rights incidents proof wheel package lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -28,6 +28,14 @@ setup: .venv/.ready ## create .venv with all dependencies and webhookctl
 	$(PYTHON) -m venv --clear .venv-scanners
 	.venv-scanners/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
 		--no-compile --no-deps --requirement requirements/scanners.txt
+	@touch $@
+
+# Lambda's Python where the machine has it; everything is compiled as the bundle is.
+.venv-bench/.ready: requirements/bench.txt
+	$$(PYENV_VERSION=3.13 python3.13 -c 'import sys; print(sys.executable)' 2>/dev/null || echo $(PYTHON)) -m venv --clear .venv-bench
+	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+		--no-compile --no-deps --requirement requirements/bench.txt
+	.venv-bench/bin/python -m compileall -q --invalidation-mode unchecked-hash .venv-bench/lib
 	@touch $@
 
 dev: setup ## run the inbox locally; pass options in ARGS, e.g. ARGS="--port 9000"
@@ -57,6 +65,7 @@ lane-of-parts: check-units
 # One target a line: together they would take the other lane's job.
 lane-of-sessions: check-types
 	$(MAKE) --no-print-directory test-scanners
+	$(MAKE) --no-print-directory test-bench
 	$(MAKE) --no-print-directory test-whole
 	$(MAKE) --no-print-directory test-local
 
@@ -70,6 +79,10 @@ test-local: setup
 test-scanners: setup .venv-scanners/.ready
 	$(BIN)/pytest tests/scanners --quiet
 
+# The ratios to the bare handler; 10 seconds for its libraries, and 75 MB.
+test-bench: setup .venv-bench/.ready
+	$(BIN)/pytest tests/bench --quiet
+
 # Without a Chromium, 70 MB are fetched and 214 MB kept; axe checks accessibility.
 test-browser: setup
 	@$(BIN)/python -m scripts.browser >/dev/null
@@ -78,6 +91,9 @@ test-browser: setup
 test-parts: setup
 	$(BIN)/pytest tests/infra tests/functions tests/contract tests/webhookctl tests/docs tests/simulation --ignore tests/webhookctl/local \
 		--quiet --numprocesses 2 --dist loadscope
+
+bench: setup .venv-bench/.ready ## measure ingest against four baselines, and write docs/benchmarks.md; 5 minutes
+	$(BIN)/python -m bench
 
 wheel: setup ## build the wheel into dist/
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
@@ -121,4 +137,4 @@ lock: ## regenerate the lock files under requirements/; needs uv
 	scripts/lock.sh
 
 clean: ## delete build output and .venv
-	rm -rf .build .local cdk.out dist .venv .venv-scanners .venv-browser
+	rm -rf .build .local cdk.out dist .venv .venv-scanners .venv-browser .venv-bench

@@ -1,1 +1,1 @@
-"""Measurements of the inbox, each against a named baseline on the same machine."""
+"""Benchmarks: `make bench`."""

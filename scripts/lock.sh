@@ -15,5 +15,6 @@ compile ../functions/requirements --group handlers --constraint requirements/pro
   --constraint requirements/verification.txt
 compile dev pyproject.toml --extra cdk --extra console --extra dev --extra mcp --group handlers --group dev
 compile scanners --group scanners
+compile bench --group bench
 compile build requirements/build.in
 compile runtime requirements/runtime.in

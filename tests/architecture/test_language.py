@@ -15,7 +15,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("functions", "scripts", "simulation", "stacks", "webhook_inbox_cdk", "webhookctl")
+PACKAGES = (
+    *("bench", "functions", "scripts", "simulation", "stacks"),
+    *("webhook_inbox_cdk", "webhookctl"),
+)
 PAGES = ("README.md", "CHANGELOG.md", "docs/**/*.md")
 
 START = re.compile(r"(?:What|Who|Whoever|Of|That)\b(?!-)")

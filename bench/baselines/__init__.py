@@ -1,0 +1,1 @@
+"""The handlers that the inbox is measured against; each choice favours the handler."""
