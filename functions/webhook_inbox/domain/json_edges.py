@@ -48,7 +48,7 @@ def leading(text: bytes, name: str) -> Member | None:
 def trailing(text: bytes, name: str) -> Member | None:
     """Returns a member that at most 4 KB follow, None where there is none.
 
-    What follows a member of the outermost object is the end of one object.
+    The text behind a member of the outermost object is the end of one object.
     """
     written = json.dumps(name).encode()
     place = text.rfind(written)

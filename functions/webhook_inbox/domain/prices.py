@@ -12,7 +12,7 @@ REGION: Final = "us-east-1"
 DATE: Final = "2026-11-23"
 PRICES_OF: Final = f"list prices in {REGION}"
 
-# Of a million.
+# Dollars for a million.
 API_REQUESTS: Final = 1.00  # of an HTTP API, of up to 512 KB
 LAMBDA_REQUESTS: Final = 0.20
 WRITE_UNITS: Final = 0.625
@@ -24,7 +24,7 @@ SECRET_READS: Final = 5.00
 METRIC_READS: Final = 10.00  # metrics of GetMetricData, requests of GetMetricStatistics
 SNS_REQUESTS: Final = 0.50
 
-# Of a GB, or a GB and second or month.
+# Dollars for a GB, or for a GB and second or month.
 LAMBDA_GB_SECOND: Final = 0.0000133334  # on arm64
 TABLE_GB_MONTH: Final = 0.25
 RECOVERY_GB_MONTH: Final = 0.20  # point-in-time recovery; of the table, not of its indexes
@@ -32,7 +32,7 @@ S3_GB_MONTH: Final = 0.023
 LOG_GB: Final = 0.50
 LOG_GB_MONTH: Final = 0.03
 
-# Of a month.
+# Dollars a month.
 METRIC: Final = 0.30  # each combination of dimension values, in the hours in which it is written
 ALARM_METRIC: Final = 0.10  # each metric of an alarm
 COMPOSITE_ALARM: Final = 0.50
