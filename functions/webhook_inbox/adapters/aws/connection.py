@@ -9,20 +9,21 @@ import socket
 import ssl
 from collections.abc import Mapping
 from functools import cache
-from io import BufferedReader
+from time import monotonic
 from typing import Final, NamedTuple, Self
 from urllib.parse import SplitResult
 
-# The bytes of a line of a response, its headers, and by default the bytes of its body.
-LINE: Final = 16 * 1024
-HEADERS: Final = 100
+# The largest headers of a response, and by default the largest body, in bytes.
+HEAD: Final = 64 * 1024
 BODY: Final = 32 * 1024 * 1024
+# Bytes that are read at a time.
+CHUNK: Final = 64 * 1024
 # A larger body is not copied behind the headers.
 JOINED: Final = 64 * 1024
 
 
 class Limits(NamedTuple):
-    """Seconds: for the TCP connection and again for the TLS handshake, and for each read."""
+    """Seconds: for the TCP connection and again for the TLS handshake, and for an exchange."""
 
     connect: float
     read: float
@@ -44,18 +45,21 @@ class Connection:
     """A connection to one server, for one request at a time; opened with the first one.
 
     Servers close idle connections, and Lambda stops a process for minutes, so a closed connection
-    is replaced before it is used. The limits hold for each wait, not for a response that arrives
-    byte by byte.
+    is replaced before it is used. `read` limits a request and its response together, however slowly
+    their bytes move; it does not include name resolution, nor `connect` a host's other addresses.
     """
 
     def __init__(self, host: str, port: int | None, *, tls: bool, limits: Limits) -> None:
         usual = 443 if tls else 80
-        self.host = host if port in {None, usual} else f"{host}:{port}"
+        name = f"[{host}]" if ":" in host else host
+        self.host = name if port in {None, usual} else f"{name}:{port}"
         self._address = (host, port or usual)
         self._tls = tls
         self._limits = limits
         self._socket: socket.socket | None = None
-        self._reader: BufferedReader
+        # Bytes that were read and not used.
+        self._buffer = bytearray()
+        self._deadline = 0.0
 
     @classmethod
     def to(cls, url: SplitResult, limits: Limits) -> Self:
@@ -83,10 +87,10 @@ class Connection:
         data = f"{start}content-length: {len(body)}\r\n\r\n".encode("latin-1")
         keep = False
         try:
-            connection = self._opened()
-            connection.sendall(data + body if len(body) <= JOINED else data)
-            if len(body) > JOINED:
-                connection.sendall(body)
+            self._open()
+            self._deadline = monotonic() + self._limits.read
+            for part in [data + body] if len(body) <= JOINED else [data, body]:
+                self._send(part)
             reply, keep = self._read(limit)
         except ValueError as error:
             raise BadReply("the response is not HTTP/1.1") from error
@@ -97,17 +101,18 @@ class Connection:
 
     def close(self) -> None:
         """Closes the connection; the next request opens another one."""
+        self._buffer.clear()
         if self._socket is not None:
-            self._reader.close()
             self._socket.close()
             self._socket = None
 
-    def _opened(self) -> socket.socket:
+    def _open(self) -> None:
         if self._socket is not None:
             poll = select.poll()
             poll.register(self._socket, select.POLLIN)
-            # Before a request, nothing is to be read but the end of the connection.
-            if poll.poll(0):
+            # Before a request, nothing is to be read but the end of the connection. Further bytes
+            # would be taken for the response.
+            if self._buffer or poll.poll(0):
                 self.close()
         if self._socket is None:
             made = socket.create_connection(self._address, self._limits.connect)
@@ -115,60 +120,98 @@ class Connection:
                 made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 if self._tls:
                     made = _context().wrap_socket(made, server_hostname=self._address[0])
-                made.settimeout(self._limits.read)
             except BaseException:
                 made.close()
                 raise
-            self._socket, self._reader = made, made.makefile("rb")
+            self._socket = made
+
+    def _ready(self) -> socket.socket:
+        """Returns the socket, for an operation in the time that is left."""
+        left = self._deadline - monotonic()
+        if left <= 0 or self._socket is None:
+            raise TimeoutError("timed out")
+        self._socket.settimeout(left)
         return self._socket
+
+    def _send(self, data: bytes) -> None:
+        # Not by sendall: over TLS, its time-out holds for each 16 KB.
+        view = memoryview(data)
+        while view:
+            view = view[self._ready().send(view) :]
 
     def _read(self, limit: int) -> tuple[Reply, bool]:
         """Returns the response, and whether the connection stays open."""
         status = 100
         while 100 <= status < 200:
-            version, code, *_ = [*self._line().split(b" ", 2), b""]
-            if version not in {b"HTTP/1.1", b"HTTP/1.0"} or len(code) != 3:
+            first, *lines = self._until(b"\r\n\r\n").decode("latin-1").split("\r\n")
+            version, code, *_ = [*first.split(" ", 2), ""]
+            if version not in {"HTTP/1.1", "HTTP/1.0"} or len(code) != 3:
                 raise BadReply("the response is not HTTP/1.1")
-            status, headers = int(code), self._headers()
-        keep = version == b"HTTP/1.1" and headers.get("connection", "").lower() != "close"
+            status, headers = int(code), _headers(lines)
+        keep = version == "HTTP/1.1" and headers.get("connection", "").lower() != "close"
         if status in {204, 304}:
             body = b""
         elif "transfer-encoding" in headers:
-            body = b""
-            while size := int(self._line().partition(b";")[0], 16):
-                body += self._exactly(size, limit - len(body))
-                self._line()
-            self._headers()
+            body = self._chunks(limit)
         elif "content-length" in headers:
             body = self._exactly(int(headers["content-length"]), limit)
         else:
-            keep, body = False, self._reader.read(limit + 1)
-        if len(body) > limit:
-            raise BadReply("the response is too large")
+            keep, body = False, self._rest(limit)
         return Reply(status, headers, body), keep
 
-    def _headers(self) -> dict[str, str]:
-        headers: dict[str, str] = {}
-        while line := self._line():
-            name, _, value = line.decode("latin-1").partition(":")
-            headers[name.lower()] = value.strip()
-            if len(headers) > HEADERS:
-                raise BadReply("the response has too many headers")
-        return headers
+    def _chunks(self, limit: int) -> bytes:
+        chunks: list[bytes] = []
+        while size := int(self._until(b"\r\n").partition(b";")[0], 16):
+            chunks.append(self._exactly(size, limit))
+            limit -= size
+            if self._until(b"\r\n"):
+                raise BadReply("the response is not HTTP/1.1")
+        while self._until(b"\r\n"):
+            pass  # a trailer, which no service needs
+        return b"".join(chunks)
 
-    def _line(self) -> bytes:
-        line = self._reader.readline(LINE)
-        if not line.endswith(b"\n"):
-            raise BadReply("the response is cut off" if line else "the connection was closed")
-        return line.rstrip(b"\r\n")
+    def _rest(self, limit: int) -> bytes:
+        while len(self._buffer) <= limit:
+            if not self._receive():
+                return bytes(self._buffer)
+        raise BadReply("the response is too large")
+
+    def _until(self, mark: bytes) -> bytes:
+        while (end := self._buffer.find(mark)) < 0:
+            if len(self._buffer) > HEAD:
+                raise BadReply("the response is too large")
+            self._more()
+        found = bytes(self._buffer[:end])
+        del self._buffer[: end + len(mark)]
+        return found
 
     def _exactly(self, size: int, limit: int) -> bytes:
         if not 0 <= size <= limit:
             raise BadReply("the response is too large")
-        body = self._reader.read(size)
-        if len(body) < size:
-            raise BadReply("the response is cut off")
-        return body
+        while len(self._buffer) < size:
+            self._more()
+        found = bytes(self._buffer[:size])
+        del self._buffer[:size]
+        return found
+
+    def _more(self) -> None:
+        if not self._receive():
+            raise BadReply("the connection was closed before the end of the response")
+
+    def _receive(self) -> bool:
+        data = self._ready().recv(CHUNK)
+        self._buffer += data
+        return bool(data)
+
+
+def _headers(lines: list[str]) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    for line in lines:
+        name, _, value = line.partition(":")
+        held = headers.setdefault(name.lower(), value.strip())
+        if held != value.strip() and name.lower() == "content-length":
+            raise BadReply("the response has two lengths")
+    return headers
 
 
 @cache
