@@ -1,6 +1,7 @@
-"""Ingest writes one line and one line of metrics a delivery, and no secrets (G10)."""
+"""Ingest writes one line a delivery, with its metrics, and no secrets (G10)."""
 
 import json
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -50,6 +51,50 @@ def test_an_accepted_delivery_is_one_line(inbox: Inbox) -> None:
     assert (line["event_id"], line["type"]) == ("evt-1", "lab.fine")
     assert line["handlers"] == ["lab.fine"]
     assert line["function_request_id"]
+    assert line["service"] == "ingest"
+    assert datetime.strptime(line["timestamp"], "%Y-%m-%d %H:%M:%S,%f%z").utcoffset() == timedelta()
+
+
+def test_a_line_has_no_empty_value_and_tells_of_a_cold_start_once(inbox: Inbox) -> None:
+    inbox.deliver("lab.fine")
+    inbox.deliver("lab.fine", event_id="evt-2")
+
+    first, second = inbox.output.logs()
+    assert first.pop("cold_start") is True
+    assert "cold_start" not in second
+    assert {"", None} & {value for value in second.values() if isinstance(value, str)} == set()
+    assert second.keys() == first.keys()
+
+
+@pytest.mark.parametrize(
+    ("header", "told"),
+    [
+        ("Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1", True),
+        ("Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=0", False),
+    ],
+)
+def test_a_line_names_the_trace_of_x_ray_if_there_is_one(
+    inbox: Inbox, monkeypatch: pytest.MonkeyPatch, header: str, told: bool
+) -> None:
+    monkeypatch.setenv("_X_AMZN_TRACE_ID", header)
+
+    inbox.deliver("lab.fine")
+
+    [line] = inbox.output.logs()
+    expected = "1-5759e988-bd862e3fe1be46a994272793" if told else None
+    assert line.get("xray_trace_id") == expected
+
+
+@pytest.mark.parametrize("level", ["ERROR", "error", "nonsense"])
+def test_a_higher_level_costs_no_metric(
+    inbox: Inbox, monkeypatch: pytest.MonkeyPatch, level: str
+) -> None:
+    monkeypatch.setenv("POWERTOOLS_LOG_LEVEL", level)
+
+    inbox.deliver("lab.fine")
+    inbox.request(http_event("/status/unknown", method="GET"))
+
+    assert ("Accepted", {"source": "acme"}) in counted(inbox)
 
 
 def test_a_rejected_delivery_is_one_line_that_says_why(inbox: Inbox) -> None:
