@@ -13,8 +13,6 @@ from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.metrics import (
     CATALOGUE,
     OF_AWS,
-    OLDEST_DUE,
-    RECONCILER_PASSES,
     Duplicate,
     Metric,
 )
@@ -28,8 +26,6 @@ PRICE: Final = 0.30
 OUTCOMES: Final = 5
 # The routes of an API beside its sources': completions, and unknown sources.
 OTHER_ROUTES: Final = 2
-# Written in every pass of the reconciler, also in an idle stack.
-IDLE: Final = (RECONCILER_PASSES, OLDEST_DUE)
 KINDS: Final = {
     Duplicate.ATTACK: "known signed content under another id or in other bytes; it does not run",
     Duplicate.SELF: "the event's runs had not begun 3 seconds after its first delivery or later:"
@@ -54,8 +50,8 @@ Alarms and dashboard also use metrics that AWS writes at no cost:
 
 @AWS@
 CloudWatch charges 0.30 dollars a month for each combination of dimension values, in the hours in
-which it is written. An idle stack writes @IDLE_COUNT@, for @IDLE@ dollars a month. This
-repository's app has at most @COUNT@, for @COST@ dollars a month if each is written in every hour.
+which it is written. An idle stack writes none. This repository's app has at most @COUNT@, for
+@COST@ dollars a month if each is written in every hour.
 
 """
 
@@ -78,7 +74,6 @@ def render() -> str:
     """Returns the section."""
     manifest = compile_manifest(ROOT / "functions", stage="prod")
     count = sum(combinations(metric, manifest) for metric in CATALOGUE.values())
-    idle = sum(combinations(metric, manifest) for metric in IDLE)
     parts = {
         "METRICS": _table(
             "metric | dimensions | unit | value | used by", map(_row, CATALOGUE.values())
@@ -91,8 +86,6 @@ def render() -> str:
                 for space, names in OF_AWS.items()
             ),
         ),
-        "IDLE_COUNT": str(idle),
-        "IDLE": f"{idle * PRICE:.2f}",
         "COUNT": str(count),
         "COST": f"{count * PRICE:.2f}",
     }

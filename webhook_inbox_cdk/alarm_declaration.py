@@ -56,7 +56,6 @@ class AlarmDeclaration:
         missing: the treatment of a period without a value.
         text: the condition, its effect and its cause, without commands: they are in the runbook.
         first: the first command, without `webhookctl`; it changes nothing.
-        consequence: it notifies through the composite alarm, and not during an outage.
     """
 
     id: str
@@ -72,7 +71,6 @@ class AlarmDeclaration:
     missing: MissingData = MissingData.QUIET
     text: str
     first: str
-    consequence: bool = False
 
     def split(self) -> Iterator[Self]:
         """Yields an alarm for each group of at most ten series to combine: Backlog, Backlog-2."""
@@ -90,7 +88,7 @@ class AlarmDeclaration:
 
     @property
     def anchor(self) -> str:
-        """The anchor of its page in the runbook: DlqDepth-2 has `dlq-depth`."""
+        """The anchor of its page in the runbook: DlqGrowing-2 has `dlq-growing`."""
         return anchor(self.id)
 
     def description(self, stack: str) -> str:
@@ -110,7 +108,7 @@ def describe(text: str, *, first: str, severity: Severity, page: str, stack: str
 
 
 def anchor(alarm_id: str) -> str:
-    """Returns the anchor of an alarm's page in the runbook: `RunsLost` has `runs-lost`."""
+    """Returns the anchor of an alarm's page in the runbook: `RunsGivenUp` has `runs-given-up`."""
     return re.sub(r"(?<!^)(?=[A-Z])", "-", alarm_id.partition("-")[0]).lower()
 
 

@@ -86,7 +86,7 @@ class Dashboard(Construct):
             _graph("Queue age and oldest due run, s", [*ages, waiting]),
             _graph("Attempts of an ended run", [own(metrics.ATTEMPTS, "Average")]),
             _graph("Effects in doubt", [own(metrics.EFFECTS_IN_DOUBT)]),
-            _graph("Work found by the reconciler", [own(metrics.RECONCILER_FOUND)]),
+            _graph("Degraded", [own(metrics.DEGRADED)]),
         ]
 
     def _success(self) -> list[cloudwatch.IWidget]:

@@ -58,7 +58,8 @@ class InboxProps:
         python: the version of Python in Lambda, "3.13" or "3.12".
         architecture: the functions' architecture, "arm64" or "x86_64".
         placement: the concurrency, network and rights of the processors.
-        dashboard: whether the stack has a dashboard; it costs 3 dollars a month.
+        dashboard: whether the stack has a dashboard; it costs 3 dollars a month after the
+            account's first three.
         tracing: "xray" for X-Ray's traces of the functions, "" for none.
     """
 
@@ -69,7 +70,7 @@ class InboxProps:
     python: str = DEFAULTS.python
     architecture: str = DEFAULTS.architecture
     placement: Placement = field(default_factory=Placement)
-    dashboard: bool = True
+    dashboard: bool = False
     tracing: str = ""
 
     @classmethod
@@ -80,7 +81,7 @@ class InboxProps:
 
         Context: `stage` (default "dev"); `functions`, another directory than the given one;
         `local`, no wheels in the bundles (implied by the stage "local"); `python`;
-        `architecture`; `dashboard`, false to have none; `max_concurrency`;
+        `architecture`; `dashboard`, true to have one; `max_concurrency`;
         `reserved_concurrency`; `tracing`; and `vpc`, an object with `id`, `availability_zones` and
         `private_subnet_ids`, so that synthesis needs no lookup, and with `gateway_endpoints`, the
         ids of route tables that get endpoints for DynamoDB and S3.
@@ -102,7 +103,7 @@ class InboxProps:
             local=stage == LOCAL or context.flag("local"),
             python=context.text("python") or DEFAULTS.python,
             architecture=context.text("architecture") or DEFAULTS.architecture,
-            dashboard=context.flag("dashboard", default=True),
+            dashboard=context.flag("dashboard"),
             tracing=context.text("tracing"),
             placement=Placement(
                 max_concurrency=DEFAULT_CONCURRENCY if many is None else many,

@@ -71,7 +71,6 @@ def _answers(watched: Watched) -> Iterator[AlarmDeclaration]:
         " answer limit of the configured providers, for 15 minutes. Beyond it the provider counts"
         " a failure and sends again. Cold starts, DynamoDB or SQS are slow.",
         first="alarms list",
-        consequence=True,
     )
     yield AlarmDeclaration(
         id="Throttled",

@@ -22,11 +22,15 @@ def maintenance_alarms(watched: Watched) -> Iterator[AlarmDeclaration]:
 
 
 def _passes(watched: Watched) -> Iterator[AlarmDeclaration]:
-    # A pass starts each minute. An outage also stops the metric, so its absence is the alarm.
+    # A pass starts each minute. An outage also stops the metrics, so their absence is the alarm.
     yield AlarmDeclaration(
         id="ReconcilerLate",
         severity=Severity.PAGE,
-        series=(watched.own(metrics.RECONCILER_PASSES),),
+        series=(
+            of_function("Invocations", watched.reconciler),
+            of_function("Errors", watched.reconciler),
+        ),
+        expression="m1 - m2",
         threshold=2,
         at_most=True,
         periods=2,
@@ -37,50 +41,25 @@ def _passes(watched: Watched) -> Iterator[AlarmDeclaration]:
         first="doctor",
     )
     yield AlarmDeclaration(
-        id="ReconcilerFailing",
-        series=(watched.own(metrics.RECONCILER_FAILED), of_function("Errors", watched.reconciler)),
-        combine="SUM",
-        periods=3,
-        text="The reconciler has crashed, or failed on some runs, for 15 minutes. Its log names the"
-        " runs and the errors.",
-        first="doctor",
-        consequence=True,
-    )
-    yield AlarmDeclaration(
-        id="ReconcilerIncomplete",
-        series=(watched.own(metrics.RECONCILER_INCOMPLETE),),
-        periods=3,
-        text="The reconciler has not finished a pass in time for 15 minutes: more runs are due"
-        " than it can process. It continues; the time until the last one is late by as much.",
-        first="inbox list --status failed",
-        consequence=True,
-    )
-    yield AlarmDeclaration(
-        id="ReconcilerFound",
-        series=(watched.own(metrics.RECONCILER_FOUND),),
+        id="Degraded",
+        series=(watched.own(metrics.DEGRADED),),
         period=15 * MINUTE,
         threshold=5,
-        text="The reconciler found 5 runs in 15 minutes that had no message or whose worker was"
-        " lost, and sent them. Ingest or processors stop between two calls: crashes, time-outs or"
-        " errors of SQS.",
+        text="Functions did without a step, or put it off, 5 times in 15 minutes: the reconciler"
+        " failed on a run, ran out of time, or found runs that had no message or whose worker was"
+        " lost; or a circuit breaker or rate limit could not be read, so that requests to"
+        " destinations are not limited.",
         first="doctor",
-        consequence=True,
     )
 
 
 def _given_up(watched: Watched) -> Iterator[AlarmDeclaration]:
     yield AlarmDeclaration(
-        id="RunsLost",
-        series=(watched.own(metrics.RUNS_LOST),),
-        text="The reconciler gave up on runs after six sends: no worker received them. The"
-        " lane's event source is disabled, or its function cannot start.",
-        first="doctor",
-    )
-    yield AlarmDeclaration(
-        id="RunsExpired",
-        series=(watched.own(metrics.RUNS_EXPIRED),),
-        text="The reconciler gave up on runs that waited until their events expired. Ask the"
-        " provider to send the events again.",
+        id="RunsGivenUp",
+        series=(watched.own(metrics.RUNS_GIVEN_UP),),
+        text="The reconciler gave up on runs: no worker received them after six sends, because the"
+        " lane's event source is disabled or its function cannot start; or they waited until their"
+        " events expired.",
         first="inbox list --status dead_letter",
     )
     # Counted once a day for each run: the alarm lasts until a day has passed without one.

@@ -13,20 +13,15 @@ from webhook_inbox_cdk.queue import DEAD_RETENTION, FIFO_REACH
 from webhook_inbox_cdk.watched import AGE, VISIBLE, Watched, of_function, of_queue, of_table
 
 from webhook_inbox.domain import metrics
-from webhook_inbox.domain.manifest import HandlerSpec
-from webhook_inbox.ledger.schema import BY_DUE, BY_RECEIVED
 
 DEAD: Final = "dead"
 BURST: Final = 5
-DEEP: Final = 1_000
 OLD_DAYS: Final = 10
 BACKLOG: Final = 15 * MINUTE
 
 
 def run_alarms(watched: Watched) -> Iterator[AlarmDeclaration]:
     """Yields the alarms on handlers, lanes and destinations."""
-    for spec in watched.manifest.handlers.values():
-        yield _first_dead(watched, spec)
     yield from _deaths(watched)
     yield from _dead_letter_queues(watched)
     yield from _queues(watched)
@@ -35,23 +30,20 @@ def run_alarms(watched: Watched) -> Iterator[AlarmDeclaration]:
     yield _table_throttles(watched)
 
 
-def _first_dead(watched: Watched, spec: HandlerSpec) -> AlarmDeclaration:
-    effect = ""
-    if spec.serial:
-        effect = " Its ordering key " + ("is blocked." if spec.blocks else "continued without it.")
-    return AlarmDeclaration(
-        id=f"DeadLetters-{spec.name}",
-        series=(watched.own(metrics.RUNS, handler=spec.name, outcome=DEAD),),
-        # Until an hour has passed without another one: one notification for a series of them.
-        periods=12,
-        datapoints=1,
-        text=f"A run of {spec.name} is dead: its attempts are used up, or retrying cannot"
-        f" help.{effect}",
-        first=f"inbox errors --handler {spec.name}",
-    )
-
-
 def _deaths(watched: Watched) -> Iterator[AlarmDeclaration]:
+    serial = any(spec.serial for spec in watched.manifest.handlers.values())
+    order = " Where its handler is serial, its ordering key may be blocked." if serial else ""
+    yield AlarmDeclaration(
+        id="DeadLetters",
+        series=(watched.own(metrics.RUNS, outcome=DEAD),),
+        # Until a quarter of an hour has passed without another one: one notification for a series
+        # of them, and another for the next handler.
+        periods=3,
+        datapoints=1,
+        text="A run is dead: its attempts are used up, or retrying cannot help. The first command"
+        f" names handler and error.{order}",
+        first="inbox errors",
+    )
     yield AlarmDeclaration(
         id="DeadLetterBurst",
         severity=Severity.PAGE,
@@ -80,14 +72,6 @@ def _deaths(watched: Watched) -> Iterator[AlarmDeclaration]:
 
 def _dead_letter_queues(watched: Watched) -> Iterator[AlarmDeclaration]:
     depths = tuple(of_queue(VISIBLE, queue) for queue in watched.dead.values())
-    yield AlarmDeclaration(
-        id="DlqDepth",
-        series=depths,
-        combine="MAX",
-        threshold=DEEP + 1,
-        text=f"A DLQ has over {DEEP:,} messages: many dead runs are not replayed.",
-        first="dlq list",
-    )
     yield AlarmDeclaration(
         id="DlqGrowing",
         severity=Severity.PAGE,
@@ -176,7 +160,6 @@ def _processors(watched: Watched) -> Iterator[AlarmDeclaration]:
         text="Lambda throttled ingest or a processor for 15 minutes: the account's concurrency"
         " is used up. Request a higher quota, or lower max_concurrency of other stacks.",
         first="alarms list",
-        consequence=True,
     )
 
 
@@ -190,30 +173,16 @@ def _destinations(watched: Watched) -> Iterator[AlarmDeclaration]:
         " wrong.",
         first="inbox errors",
     )
-    # Breakers and limiters fail open: runs continue, but destinations are unprotected.
-    yield AlarmDeclaration(
-        id="FailedOpen",
-        series=(watched.own(metrics.FAILED_OPEN),),
-        threshold=10,
-        periods=3,
-        text="Circuit breakers and rate limits cannot be read; requests to destinations are not"
-        " limited. DynamoDB fails or throttles.",
-        first="destinations list",
-        consequence=True,
-    )
 
 
 def _table_throttles(watched: Watched) -> AlarmDeclaration:
-    table = watched.table
-    # A throttled index throttles the writes of its table.
+    # A request counts if the table or one of its indexes throttles it:
+    # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/metrics-dimensions.html
     return AlarmDeclaration(
         id="TableThrottles",
-        series=(
-            of_table("WriteThrottleEvents", table),
-            *(
-                of_table("WriteThrottleEvents", table, GlobalSecondaryIndexName=index)
-                for index in (BY_RECEIVED, BY_DUE)
-            ),
+        series=tuple(
+            of_table("ThrottledRequests", watched.table, Operation=operation)
+            for operation in ("PutItem", "UpdateItem")
         ),
         combine="SUM",
         periods=3,
@@ -221,5 +190,4 @@ def _table_throttles(watched: Watched) -> AlarmDeclaration:
         " runs slow down and are repeated. On-demand capacity doubles within 30 minutes; a hot"
         " key does not.",
         first="alarms list",
-        consequence=True,
     )

@@ -58,9 +58,9 @@ def of_queue(name: str, queue: str, statistic: str = "Maximum") -> Series:
     return Series(namespace=SQS, name=name, statistic=statistic, dimensions=dimensions)
 
 
-def of_table(name: str, table: str, **index: str) -> Series:
-    """Returns a metric of the table, or with `GlobalSecondaryIndexName` of one of its indexes."""
-    return Series(namespace=DYNAMODB, name=name, dimensions={"TableName": table, **index})
+def of_table(name: str, table: str, **operation: str) -> Series:
+    """Returns a metric of the table, or with `Operation` of one kind of its requests."""
+    return Series(namespace=DYNAMODB, name=name, dimensions={"TableName": table, **operation})
 
 
 def of_logs(group: str) -> Series:

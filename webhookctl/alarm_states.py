@@ -45,7 +45,6 @@ class DeployedAlarm:
         reason: CloudWatch's explanation of the state.
         first: the first command of its text.
         page: the command that prints its page of the runbook.
-        composite: it combines other alarms.
     """
 
     name: str
@@ -57,7 +56,6 @@ class DeployedAlarm:
     reason: str
     first: str
     page: str
-    composite: bool
 
 
 def deployed_alarms(target: Target) -> list[DeployedAlarm]:
@@ -82,19 +80,18 @@ def deployed_alarms(target: Target) -> list[DeployedAlarm]:
 
 def _alarms(client: Any, stack: str) -> Iterator[DeployedAlarm]:
     pages = client.get_paginator("describe_alarms").paginate(
-        AlarmNamePrefix=f"{stack}-", AlarmTypes=["MetricAlarm", "CompositeAlarm"]
+        AlarmNamePrefix=f"{stack}-", AlarmTypes=["MetricAlarm"]
     )
     for page in pages:
-        for kind in ("MetricAlarms", "CompositeAlarms"):
-            for alarm in page.get(kind, ()):
-                text = alarm.get("AlarmDescription", "")
-                said = _TEXT.search(text)
-                # The prefix of stack `a` is also that of stack `a-b`; the text names the stack.
-                if said is not None and said["first"].startswith(f"webhookctl --stack {stack} "):
-                    yield _alarm(alarm, said, composite=kind == "CompositeAlarms")
+        for alarm in page.get("MetricAlarms", ()):
+            text = alarm.get("AlarmDescription", "")
+            said = _TEXT.search(text)
+            # The prefix of stack `a` is also that of stack `a-b`; the text names the stack.
+            if said is not None and said["first"].startswith(f"webhookctl --stack {stack} "):
+                yield _alarm(alarm, said)
 
 
-def _alarm(alarm: Mapping[str, Any], said: "re.Match[str]", *, composite: bool) -> DeployedAlarm:
+def _alarm(alarm: Mapping[str, Any], said: "re.Match[str]") -> DeployedAlarm:
     name = alarm["AlarmName"]
     found = _NAME.search(name)
     return DeployedAlarm(
@@ -107,7 +104,6 @@ def _alarm(alarm: Mapping[str, Any], said: "re.Match[str]", *, composite: bool) 
         reason=alarm.get("StateReason", ""),
         first=said["first"],
         page=said["page"],
-        composite=composite,
     )
 
 

@@ -126,7 +126,7 @@ def measure(metrics: MetricLines, result: RunResult, manifest: Manifest, *, now:
     if result.page:
         metrics.add(catalogue.DESTINATION_REFUSALS)
     for _ in result.degraded:
-        metrics.add(catalogue.FAILED_OPEN)
+        metrics.add(catalogue.DEGRADED)
     _measure_items(metrics, result, manifest)
 
 

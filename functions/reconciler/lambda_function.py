@@ -6,7 +6,7 @@ from typing import Any, Final
 from aws_lambda_powertools import Logger
 from compiled_manifest import MANIFEST
 
-from reconciler.telemetry import measure, measure_destinations, observe
+from reconciler.telemetry import counted, measure, measure_destinations, observe
 from webhook_inbox.adapters.aws.clients import CONNECTIONS, steady
 from webhook_inbox.adapters.aws.dynamodb import DynamoTable
 from webhook_inbox.adapters.aws.embedded_metrics import MetricLines
@@ -48,7 +48,8 @@ reconciler: Final = Reconciler(
 def lambda_handler(_event: object, context: Any) -> dict[str, Any]:
     """Runs the passes that are due this minute and returns the report."""
     left = timedelta(milliseconds=context.get_remaining_time_in_millis())
-    report = reconciler.run(deadline=clock.now() + left)
+    with counted(metrics, clock):
+        report = reconciler.run(deadline=clock.now() + left)
     measure(metrics, report, manifest, now=clock.now())
     measure_destinations(metrics, table, manifest, now=clock.now())
     metrics.flush(clock.now())

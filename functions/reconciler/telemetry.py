@@ -1,5 +1,7 @@
 """One log line and one line of metrics per pass."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, Final
 
@@ -10,28 +12,38 @@ from webhook_inbox.destinations.states import destination_states
 from webhook_inbox.domain import metrics as catalogue
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.manifest import Manifest
-from webhook_inbox.domain.ports import Table
+from webhook_inbox.domain.ports import Clock, Table
 from webhook_inbox.queue.outcomes import RunOutcome
 from webhook_inbox.reconciler.report import Action, ReconcilerReport
 
 _COUNTED: Final = {
-    Action.ADOPTED: catalogue.RECONCILER_FOUND,
-    Action.RESENT: catalogue.RECONCILER_FOUND,
-    Action.WATCHED: catalogue.RECONCILER_FOUND,
-    Action.FAILED: catalogue.RECONCILER_FAILED,
-    Action.LOST: catalogue.RUNS_LOST,
-    Action.EXPIRED: catalogue.RUNS_EXPIRED,
+    Action.ADOPTED: catalogue.DEGRADED,
+    Action.RESENT: catalogue.DEGRADED,
+    Action.WATCHED: catalogue.DEGRADED,
+    Action.FAILED: catalogue.DEGRADED,
+    Action.LOST: catalogue.RUNS_GIVEN_UP,
+    Action.EXPIRED: catalogue.RUNS_GIVEN_UP,
     Action.LAST_CALL: catalogue.RUNS_NEAR_EXPIRY,
 }
+
+
+@contextmanager
+def counted(metrics: MetricLines, clock: Clock) -> Iterator[None]:
+    """Counts a pass that ends by an error, whose report is lost."""
+    try:
+        yield
+    except Exception:
+        metrics.add(catalogue.DEGRADED)
+        metrics.flush(clock.now())
+        raise
 
 
 def measure(
     metrics: MetricLines, report: ReconcilerReport, manifest: Manifest, *, now: datetime
 ) -> None:
     """Counts a pass, and adds the gauges."""
-    metrics.add(catalogue.RECONCILER_PASSES)
     if not report.complete:
-        metrics.add(catalogue.RECONCILER_INCOMPLETE)
+        metrics.add(catalogue.DEGRADED)
     for action, number in report.counts.items():
         if action in _COUNTED:
             metrics.add(_COUNTED[Action(action)], number)
@@ -42,7 +54,8 @@ def measure(
             metrics.add(catalogue.DEAD_AGAIN)
         if run.replays:
             metrics.add(catalogue.REPLAYED_DEAD)
-    metrics.add(catalogue.OLDEST_DUE, round(report.oldest_due.total_seconds(), 3))
+    if report.oldest_due:
+        metrics.add(catalogue.OLDEST_DUE, round(report.oldest_due.total_seconds(), 3))
     if report.oldest_dead_letter is not None:
         age = now - report.oldest_dead_letter
         metrics.add(catalogue.OLDEST_DEAD_LETTER, max(round(age.total_seconds(), 3), 0.0))

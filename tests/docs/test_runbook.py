@@ -3,7 +3,6 @@
 import re
 
 import pytest
-from webhook_inbox_cdk.alarms import CONSEQUENCES
 
 from tests.docs.runbook import PROGRAM, sections, words_of
 from tests.infra.test_alarms_page import GUARDED, OFFERING, declared
@@ -24,10 +23,7 @@ FAILURE_CLASSES = (
     "flood",
 )
 DECLARED = {each.id: each for each in declared("serial", sources=(GUARDED, OFFERING))}
-FIRST = {
-    **{each.anchor: each.first for each in DECLARED.values()},
-    CONSEQUENCES.lower(): "alarms list",
-}
+FIRST = {each.anchor: each.first for each in DECLARED.values()}
 GROUPS = {"failure-classes", "alarms"}
 
 

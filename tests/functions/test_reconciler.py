@@ -135,11 +135,13 @@ def test_each_thing_done_is_counted(inbox: Inbox, minute: Minute) -> None:
 
     inbox.invoke("reconciler", SCHEDULE, remaining=300)
 
-    assert inbox.output.points() == [
-        ("ReconcilerPasses", [1], {}),
-        ("ReconcilerFound", [1], {}),
-        ("OldestDue", [0], {}),
-    ]
+    assert inbox.output.points() == [("Degraded", [1], {})]
+
+
+def test_a_pass_without_work_writes_no_metric(inbox: Inbox, minute: Minute) -> None:
+    minute(1)
+    inbox.invoke("reconciler", SCHEDULE, remaining=300)
+    assert inbox.output.points() == []
 
 
 def test_the_most_overdue_run_is_measured(inbox: Inbox, minute: Minute) -> None:
@@ -172,7 +174,7 @@ def test_a_run_that_is_given_up_is_counted_as_dead_by_its_handler(
 
     counted = inbox.output.points()
     assert ("Runs", [1], {"handler": "lab.wait", "outcome": "dead"}) in counted
-    assert ("RunsExpired", [1], {}) in counted
+    assert ("RunsGivenUp", [1], {}) in counted
     assert ("DeadAgain", [1], {}) in counted
 
 
@@ -202,7 +204,7 @@ def test_a_pass_whose_time_is_up_says_that_it_is_not_complete(inbox: Inbox, minu
     report = inbox.invoke("reconciler", SCHEDULE, remaining=9)
 
     assert (report["complete"], report["counts"]) == (False, {})
-    assert ("ReconcilerIncomplete", [1], {}) in inbox.output.points()
+    assert ("Degraded", [1], {}) in inbox.output.points()
 
 
 def test_a_ledger_that_is_down_fails_the_invocation_and_so_its_alarm(

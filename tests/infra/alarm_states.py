@@ -193,6 +193,8 @@ def _arithmetic(op: ast.operator) -> Callable[[float, float], float]:
             return lambda a, b: a * b
         case ast.Div():
             return lambda a, b: a / b
+        case ast.Sub():
+            return lambda a, b: a - b
     raise ValueError(f"unknown operator {op}")
 
 

@@ -110,7 +110,8 @@ def functions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def props(functions: Path, tmp_path_factory: pytest.TempPathFactory) -> InboxProps:
     """Without wheels: these tests are about the template, and need no network."""
-    return InboxProps(functions=functions, build=tmp_path_factory.mktemp("build"), local=True)
+    build = tmp_path_factory.mktemp("build")
+    return InboxProps(functions=functions, build=build, local=True, dashboard=True)
 
 
 @pytest.fixture(scope="session")
@@ -129,7 +130,7 @@ def synthesize(props: InboxProps, tmp_path_factory: pytest.TempPathFactory) -> S
 
 @pytest.fixture(scope="session")
 def dev(synthesize: Synthesize) -> Template:
-    """The stage `dev`, which is every default."""
+    """The stage `dev`: every default, and a dashboard."""
     return synthesize()
 
 

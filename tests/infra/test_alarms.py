@@ -20,7 +20,6 @@ from webhook_inbox.domain.manifest import SourceSpec
 from webhookctl.app import app
 
 ALARM = "AWS::CloudWatch::Alarm"
-COMPOSITE = "AWS::CloudWatch::CompositeAlarm"
 TOPIC = "AWS::SNS::Topic"
 NOTIFY = 'notify = ["mailto:team@a.example"]\n'
 PAGE = 'page = ["https://pager.example/x"]\n'
@@ -37,7 +36,7 @@ PINS: dict[str, tuple[str, list[tuple[str, ...]], str, int, str, str, str]] = {
     "ApiErrors": ("notify", [(OF_API, "5xx", "Sum")], "", 60, ">= 1", "1 of 1", QUIET),
     "IngestFaults": ("notify", [(OWN, "IngestFaults", "Sum")], "", 300, ">= 1", "1 of 1", QUIET),
     "IngestSlow": (
-        "none",
+        "notify",
         [(OF_API, "Latency", "p99")],
         "",
         300,
@@ -57,18 +56,15 @@ PINS: dict[str, tuple[str, list[tuple[str, ...]], str, int, str, str, str]] = {
     ),
     "Conflicts": ("notify", [(OWN, "Conflicts", "Sum")], "", 300, ">= 1", "1 of 1", QUIET),
     "HeldIdentical": ("notify", [(OWN, "HeldIdentical", "Sum")], "", 300, ">= 1", "1 of 1", QUIET),
-    **{
-        f"DeadLetters-{name}": (
-            "notify",
-            [(OWN, "Runs", "Sum", f"handler={name}", "outcome=dead")],
-            "",
-            300,
-            ">= 1",
-            "1 of 12",
-            QUIET,
-        )
-        for name in ("billing.fulfil", "github.build", "github.triage")
-    },
+    "DeadLetters": (
+        "notify",
+        [(OWN, "Runs", "Sum", "outcome=dead")],
+        "",
+        300,
+        ">= 1",
+        "1 of 3",
+        QUIET,
+    ),
     "DeadLetterBurst": (
         "page",
         [(OWN, "Runs", "Sum", "outcome=dead")],
@@ -85,15 +81,6 @@ PINS: dict[str, tuple[str, list[tuple[str, ...]], str, int, str, str, str]] = {
         "",
         300,
         ">= 1",
-        "1 of 1",
-        QUIET,
-    ),
-    "DlqDepth": (
-        "notify",
-        [(OF_SQS, VISIBLE, "Maximum", "DeadLetters")] * 2,
-        BY_LANE,
-        300,
-        ">= 1001",
         "1 of 1",
         QUIET,
     ),
@@ -135,7 +122,7 @@ PINS: dict[str, tuple[str, list[tuple[str, ...]], str, int, str, str, str]] = {
         QUIET,
     ),
     "FunctionThrottles": (
-        "none",
+        "notify",
         [
             (OF_LAMBDA, "Throttles", "Sum", "Ingest"),
             *[(OF_LAMBDA, "Throttles", "Sum", "Processor")] * 2,
@@ -155,15 +142,13 @@ PINS: dict[str, tuple[str, list[tuple[str, ...]], str, int, str, str, str]] = {
         "1 of 1",
         QUIET,
     ),
-    "FailedOpen": ("none", [(OWN, "FailedOpen", "Sum")], "", 300, ">= 10", "3 of 3", QUIET),
     "TableThrottles": (
-        "none",
+        "notify",
         [
-            (OF_TABLE, "WriteThrottleEvents", "Sum", "Ledger"),
-            (OF_TABLE, "WriteThrottleEvents", "Sum", "by_received"),
-            (OF_TABLE, "WriteThrottleEvents", "Sum", "by_due"),
+            (OF_TABLE, "ThrottledRequests", "Sum", "Ledger", "PutItem"),
+            (OF_TABLE, "ThrottledRequests", "Sum", "Ledger", "UpdateItem"),
         ],
-        "SUM([m1, m2, m3])",
+        "SUM([m1, m2])",
         300,
         ">= 1",
         "3 of 3",
@@ -171,42 +156,18 @@ PINS: dict[str, tuple[str, list[tuple[str, ...]], str, int, str, str, str]] = {
     ),
     "ReconcilerLate": (
         "page",
-        [(OWN, "ReconcilerPasses", "Sum")],
-        "",
+        [
+            (OF_LAMBDA, "Invocations", "Sum", "Reconciler"),
+            (OF_LAMBDA, "Errors", "Sum", "Reconciler"),
+        ],
+        "m1 - m2",
         300,
         "<= 2",
         "2 of 2",
         FIRES,
     ),
-    "ReconcilerFailing": (
-        "none",
-        [(OWN, "ReconcilerFailed", "Sum"), (OF_LAMBDA, "Errors", "Sum", "Reconciler")],
-        "SUM([m1, m2])",
-        300,
-        ">= 1",
-        "3 of 3",
-        QUIET,
-    ),
-    "ReconcilerIncomplete": (
-        "none",
-        [(OWN, "ReconcilerIncomplete", "Sum")],
-        "",
-        300,
-        ">= 1",
-        "3 of 3",
-        QUIET,
-    ),
-    "ReconcilerFound": (
-        "none",
-        [(OWN, "ReconcilerFound", "Sum")],
-        "",
-        900,
-        ">= 5",
-        "1 of 1",
-        QUIET,
-    ),
-    "RunsLost": ("notify", [(OWN, "RunsLost", "Sum")], "", 300, ">= 1", "1 of 1", QUIET),
-    "RunsExpired": ("notify", [(OWN, "RunsExpired", "Sum")], "", 300, ">= 1", "1 of 1", QUIET),
+    "Degraded": ("notify", [(OWN, "Degraded", "Sum")], "", 900, ">= 5", "1 of 1", QUIET),
+    "RunsGivenUp": ("notify", [(OWN, "RunsGivenUp", "Sum")], "", 300, ">= 1", "1 of 1", QUIET),
     "RunsNearExpiry": (
         "notify",
         [(OWN, "RunsNearExpiry", "Sum")],
@@ -291,7 +252,7 @@ def test_each_alarm_has_its_metrics_condition_and_topic(told: Template, name: st
     evaluated = found["EvaluationPeriods"]
     assert f"{found.get('DatapointsToAlarm', evaluated)} of {evaluated}" == datapoints
     assert found["TreatMissingData"] == missing
-    assert topics_of(told, found) == ([] if severity == "none" else [severity])
+    assert topics_of(told, found) == [severity]
 
 
 def topics_of(template: Template, properties: Properties) -> list[str]:
@@ -322,26 +283,9 @@ def test_dimensions_that_no_function_writes_are_refused() -> None:
         of_inbox("WebhookInbox/Inbox", metrics.RUNS, handler="a.b")
 
 
-def test_what_an_outage_causes_notifies_once_and_not_during_the_outage(told: Template) -> None:
-    [composite] = told.all(COMPOSITE).values()
-    rule = named(composite["AlarmRule"])
-    for name in told.all(ALARM):
-        rule = rule.replace(f"${{{name}}}", alarm_id(name))
-    followers = [name for name, (severity, *_) in PINS.items() if severity == "none"]
-    roots = ["IntakeFailing", "ProcessorCrashes", "ReconcilerLate"]
-    found = re.fullmatch(r"\((.*)\) AND NOT \((.*)\)", rule)
-    assert found is not None
-    for text, names in ((found[1], followers), (found[2], roots)):
-        assert sorted(text.split(" OR ")) == sorted(f'ALARM("{name}")' for name in names)
-    assert topics_of(told, composite) == ["notify"]
-    assert len(rule) < 10_240
-    # A root that only a composite reported would be silent while another root lasts.
-    assert {PINS[root][0] for root in roots} == {"page"}
-
-
 def test_without_people_there_are_no_topics(dev: Template) -> None:
     assert not dev.all(TOPIC)
-    for properties in (*dev.all(ALARM).values(), *dev.all(COMPOSITE).values()):
+    for properties in dev.all(ALARM).values():
         assert "AlarmActions" not in properties
 
 
@@ -435,7 +379,7 @@ TEXT = re.compile(
 
 def described(template: Template) -> dict[str, str]:
     """The text of every alarm by its id."""
-    every = {**template.all(ALARM), **template.all(COMPOSITE)}
+    every = template.all(ALARM)
     return {alarm_id(name): properties["AlarmDescription"] for name, properties in every.items()}
 
 
@@ -453,7 +397,7 @@ def test_every_text_has_a_first_command_its_severity_and_its_page(told: Template
 
 @pytest.mark.parametrize(
     ("name", "expected"),
-    [("DlqDepth-2", "dlq-depth"), ("DeadLetters-a.b", "dead-letters"), ("RunsLost", "runs-lost")],
+    [("DlqGrowing-2", "dlq-growing"), ("DeadLetters", "dead-letters"), ("Backlog", "backlog")],
 )
 def test_a_page_is_the_alarm_s_name_in_kebab_case(name: str, expected: str) -> None:
     assert anchor(name) == expected

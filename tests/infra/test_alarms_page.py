@@ -5,16 +5,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from webhook_inbox_cdk.alarm_declaration import AlarmDeclaration
-from webhook_inbox_cdk.alarms import CONSEQUENCES, declarations
+from webhook_inbox_cdk.alarms import declarations
 from webhook_inbox_cdk.watched import Watched
 
 from webhook_inbox.domain.manifest import SERIAL, HandlerSpec, Manifest, Order, SourceSpec
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "operate.md"
-ROW = re.compile(
-    r"\| `([A-Z]\w+)(?:-HANDLER)?` \| (notify|page|consequence) \| [^|]+ \| `([^`]+)` \|"
-)
-COMPOSITE_PRICE, SERIES_PRICE = 0.50, 0.10
+ROW = re.compile(r"\| `([A-Z]\w+)` \| (notify|page) \| [^|]+ \| `([^`]+)` \|")
+SERIES_PRICE = 0.10
 GUARDED = SourceSpec("github", "github", "github")
 OFFERING = SourceSpec("asana", "asana", "asana")
 
@@ -54,29 +52,26 @@ def declared(
 def price(alarms: Sequence[AlarmDeclaration]) -> str:
     """Dollars a month: an alarm on metric math costs as much as alarms on each of its metrics."""
     series = sum(len(each.series) for each in alarms)
-    return f"{series * SERIES_PRICE + COMPOSITE_PRICE:.2f}"
+    return f"{series * SERIES_PRICE:.2f}"
 
 
 def test_the_page_has_every_alarm_with_its_severity_and_first_command() -> None:
     rows = {found[1]: (found[2], found[3]) for found in ROW.finditer(PAGE.read_text())}
     expected = {
-        each.id.partition("-")[0]: (
-            "consequence" if each.consequence else str(each.severity),
-            each.first,
-        )
+        each.id: (str(each.severity), each.first)
         for each in declared("serial", sources=(GUARDED, OFFERING))
     }
-    assert rows == {**expected, CONSEQUENCES: ("notify", "alarms list")}
+    assert rows == expected
 
 
 def test_the_page_has_the_cost_of_a_small_stack_and_of_each_addition() -> None:
     small = declared("default")
     added = {
-        "each handler": declared("default", handlers=2),
         "each lane": declared("default", "second"),
         "an alarm on identical bodies": declared("default", sources=(GUARDED,)),
         "one on contested enrolments": declared("default", sources=(OFFERING,)),
     }
+    assert price(declared("default", handlers=2)) == price(small)
     text = " ".join(PAGE.read_text().split())
     assert f"one lane and one handler costs {price(small)} dollars a month" in text
     for what, alarms in added.items():

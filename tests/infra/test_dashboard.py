@@ -115,7 +115,7 @@ def test_success_is_the_share_of_done_and_skipped_among_ended_runs(
         assert widget["start"] == f"-P{days}D"
 
 
-def test_the_dashboard_can_be_left_out(synthesize: Synthesize) -> None:
+def test_without_a_dashboard_the_queries_remain(synthesize: Synthesize) -> None:
     """It costs 3 dollars a month; the queries cost nothing until they run."""
     template = synthesize(dashboard=False)
     assert not template.all(DASHBOARD)

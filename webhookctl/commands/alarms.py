@@ -29,7 +29,6 @@ COLUMNS: Final = (
     Column("NOTIFIES", Fit.NAME),
     Column("REASON", Fit.NOTE),
 )
-THROUGH_COMPOSITE: Final = "Consequences"
 
 app: Final = CommandTree(help="Show the alarms of a stack, and test their notifications.")
 
@@ -128,7 +127,6 @@ def _object(alarm: DeployedAlarm, reached: Addresses) -> dict[str, Any]:
         "reason": alarm.reason,
         "first": alarm.first,
         "runbook": alarm.page,
-        "composite": alarm.composite,
     }
 
 
@@ -139,9 +137,6 @@ def _row(alarm: DeployedAlarm, reached: Addresses) -> tuple[object, ...]:
 
 
 def _reached(alarm: DeployedAlarm, reached: Addresses) -> str:
-    if not alarm.topics:
-        any_topic = any(reached.values())
-        return f"by {THROUGH_COMPOSITE}" if any_topic and not alarm.composite else "no address"
     found = [each for topic in alarm.topics for each in reached[topic]]
     texts = [each.address if each.confirmed else f"{each.address} (pending)" for each in found]
     return ", ".join(texts) or "no address"

@@ -7,7 +7,7 @@ from typing import Any, Final
 from webhookctl.doctor.examination import LOCAL, Examination
 from webhookctl.preflight.result import Level, Result
 
-ALARMS: Final = ("AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm")
+ALARM: Final = "AWS::CloudWatch::Alarm"
 TOPIC: Final = "AWS::SNS::Topic"
 PENDING: Final = "PendingConfirmation"
 # The alarms that one call describes.
@@ -19,7 +19,7 @@ def alarms(exam: Examination) -> Iterator[Result]:
     if exam.target.local:
         yield Result("alarms", Level.SKIPPED, LOCAL)
         return
-    names = [name for kind in ALARMS for name in exam.resources.get(kind, ())]
+    names = list(exam.resources.get(ALARM, ()))
     batches = (names[at : at + BATCH] for at in range(0, len(names), BATCH))
     firing = list(chain.from_iterable(_firing(exam, batch) for batch in batches))
     for each in firing:
@@ -34,11 +34,11 @@ def _firing(exam: Examination, names: list[str]) -> list[Any]:
         "cloudwatch",
         "describe_alarms",
         AlarmNames=names,
-        AlarmTypes=["MetricAlarm", "CompositeAlarm"],
+        AlarmTypes=["MetricAlarm"],
         StateValue="ALARM",
         MaxRecords=BATCH,
     )
-    return [*found.get("MetricAlarms", ()), *found.get("CompositeAlarms", ())]
+    return [*found.get("MetricAlarms", ())]
 
 
 def subscriptions(exam: Examination) -> Iterator[Result]:

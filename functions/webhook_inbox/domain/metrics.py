@@ -109,23 +109,20 @@ EFFECTS_IN_DOUBT: Final = Metric(
 DESTINATION_REFUSALS: Final = Metric(
     "DestinationRefusals", "runs that died of a destination's 401, 403 or DNS error", used=_ALARM
 )
-FAILED_OPEN: Final = Metric(
-    "FailedOpen", "checks of a breaker or limiter that the ledger did not answer", used=_ALARM
+# The reconciler writes it as well.
+DEGRADED: Final = Metric(
+    "Degraded",
+    "steps that were left out or put off: checks of a breaker or limiter that the ledger did not"
+    " answer; failed calls of a pass, passes that ended early, runs that were lost on their way",
+    used=_BOTH,
 )
 
 # Reconciler: counts of a pass, then gauges, one value in each pass.
-RECONCILER_PASSES: Final = Metric("ReconcilerPasses", "passes", used=_ALARM)
-RECONCILER_INCOMPLETE: Final = Metric(
-    "ReconcilerIncomplete", "passes that ran out of time", used=_ALARM
+RUNS_GIVEN_UP: Final = Metric(
+    "RunsGivenUp",
+    "runs that are dead after six sends, or waited past their event's end",
+    used=_ALARM,
 )
-RECONCILER_FAILED: Final = Metric("ReconcilerFailed", "calls that failed in a pass", used=_ALARM)
-RECONCILER_FOUND: Final = Metric(
-    "ReconcilerFound",
-    "runs that were lost on their way: sent for the first time or again, or listed",
-    used=_BOTH,
-)
-RUNS_LOST: Final = Metric("RunsLost", "runs that are dead after six sends", used=_ALARM)
-RUNS_EXPIRED: Final = Metric("RunsExpired", "runs that waited past their event's end", used=_ALARM)
 RUNS_NEAR_EXPIRY: Final = Metric(
     "RunsNearExpiry", "waiting runs whose event ends within 7 days, once a day each", used=_ALARM
 )
@@ -137,7 +134,7 @@ OLDEST_DEAD_LETTER: Final = Metric(
     used=_BOTH,
 )
 OLDEST_DUE: Final = Metric(
-    "OldestDue", "how late the most overdue run is", unit=Unit.SECONDS, used=_BOTH
+    "OldestDue", "how late the most overdue run is, if one is", unit=Unit.SECONDS, used=_BOTH
 )
 CIRCUIT_OPEN: Final = Metric(
     "CircuitOpen", "1 in a pass that finds the circuit open", (("destination",),)
@@ -187,7 +184,7 @@ OF_AWS: Final[Mapping[str, tuple[str, ...]]] = {
     "AWS/DynamoDB": (
         "ConsumedReadCapacityUnits",
         "ConsumedWriteCapacityUnits",
-        "WriteThrottleEvents",
+        "ThrottledRequests",
     ),
     "AWS/Logs": ("IncomingBytes",),
 }

@@ -79,7 +79,7 @@ def _refusal(directory: Path, extra: dict[str, Any]) -> str:
 
 
 def test_resources_that_the_emulation_lacks_are_left_out() -> None:
-    kinds = ("AWS::CloudWatch::CompositeAlarm", "AWS::SNS::Topic", "AWS::CloudWatch::Dashboard")
+    kinds = ("AWS::CloudWatch::Alarm", "AWS::SNS::Topic", "AWS::CloudWatch::Dashboard")
     template = {"Resources": {kind: {"Type": kind} for kind in kinds}, "Outputs": {}}
     emulated = json.loads(deploy._emulated(json.dumps(template).encode()))
     assert emulated == {"Resources": {kinds[1]: {"Type": kinds[1]}}, "Outputs": {}}

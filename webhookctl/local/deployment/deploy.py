@@ -17,11 +17,10 @@ CAPABILITIES: Final = ["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM", "CAPABILITY_AUT
 LIMIT: Final = 180.0  # seconds; a deployment takes one
 POLL: Final = 0.05
 TABLE_TYPES: Final = frozenset({"AWS::DynamoDB::Table", "AWS::DynamoDB::GlobalTable"})
-# ministack has no metric math, composite alarms or saved queries; and no function reads the others.
+# ministack has no metric math or saved queries; and no function reads the others.
 NOT_EMULATED: Final = frozenset(
     {
         "AWS::CloudWatch::Alarm",
-        "AWS::CloudWatch::CompositeAlarm",
         "AWS::CloudWatch::Dashboard",
         "AWS::Logs::QueryDefinition",
     }
