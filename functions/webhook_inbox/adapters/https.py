@@ -4,7 +4,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from webhook_inbox.adapters.aws import errors
-from webhook_inbox.adapters.aws.connection import Connection, Limits, Reply
+from webhook_inbox.adapters.aws.connection import USER_AGENT, Connection, Limits, Reply, target
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.ports import Fetch
 
@@ -30,12 +30,12 @@ class HttpsFetcher:
 
 def _once(wanted: Fetch) -> Reply:
     url = urlsplit(wanted.url)
-    path = f"{url.path or '/'}{'?' if url.query else ''}{url.query}"
-    method, headers = "GET", {"accept": "*/*"}
+    # Some servers refuse a request without a user agent.
+    method, headers = "GET", {"accept": "*/*", "user-agent": USER_AGENT}
     if wanted.body is not None:
         method, headers = "POST", {**headers, "content-type": "application/json"}
     server = Connection.to(url, LIMITS)
     try:
-        return server.exchange(method, path, headers, wanted.body or b"", limit=LIMIT)
+        return server.exchange(method, target(url), headers, wanted.body or b"", limit=LIMIT)
     finally:
         server.close()

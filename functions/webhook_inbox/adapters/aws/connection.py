@@ -13,6 +13,7 @@ from time import monotonic
 from typing import Final, NamedTuple, Self
 from urllib.parse import SplitResult
 
+USER_AGENT: Final = "webhook-inbox"
 # The largest headers of a response, and by default the largest body, in bytes.
 HEAD: Final = 64 * 1024
 BODY: Final = 32 * 1024 * 1024
@@ -92,6 +93,9 @@ class Connection:
             for part in [data + body] if len(body) <= JOINED else [data, body]:
                 self._send(part)
             reply, keep = self._read(limit)
+        except OSError:
+            # Before ValueError, since the error of a certificate is both.
+            raise
         except ValueError as error:
             raise BadReply("the response is not HTTP/1.1") from error
         finally:
@@ -212,6 +216,11 @@ def _headers(lines: list[str]) -> dict[str, str]:
         if held != value.strip() and name.lower() == "content-length":
             raise BadReply("the response has two lengths")
     return headers
+
+
+def target(url: SplitResult) -> str:
+    """Returns the path and the query of a URL, as a request has them."""
+    return f"{url.path or '/'}{'?' if url.query else ''}{url.query}"
 
 
 @cache

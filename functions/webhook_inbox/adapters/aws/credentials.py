@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Final
 from urllib.parse import urlsplit
 
-from webhook_inbox.adapters.aws.connection import Connection, Limits
+from webhook_inbox.adapters.aws.connection import Connection, Limits, target
 from webhook_inbox.adapters.aws.errors import AwsError
 from webhook_inbox.adapters.aws.sigv4 import Credentials
 
@@ -30,7 +30,7 @@ class CredentialSource:
     ) -> None:
         self._environ = environ
         self._now = now
-        self._held: Credentials | None = None
+        self._held = Credentials("", "")
         # Epoch seconds, of those from the endpoint.
         self._expire = self._next_try = 0.0
 
@@ -46,12 +46,13 @@ class CredentialSource:
             token = given.get("AWS_SESSION_TOKEN", "")
             return Credentials(key, given.get("AWS_SECRET_ACCESS_KEY", ""), token)
         now = self._now()
-        if self._held is None or now >= max(self._expire - EARLY, self._next_try):
+        ended = now >= self._expire
+        if ended or now >= max(self._expire - EARLY, self._next_try):
             try:
                 self._held, self._expire = self._fetch()
             except (AwsError, OSError):
                 self._next_try = now + PAUSE
-                if self._held is None or now >= self._expire:
+                if ended:
                     raise
         return self._held
 
@@ -66,7 +67,7 @@ class CredentialSource:
         server = Connection.to(url, LIMITS)
         token = self._environ.get("AWS_CONTAINER_AUTHORIZATION_TOKEN", "")
         try:
-            reply = server.exchange("GET", url.path, {"authorization": token}, b"")
+            reply = server.exchange("GET", target(url), {"authorization": token}, b"")
         finally:
             server.close()
         try:

@@ -17,7 +17,7 @@ from io import BytesIO
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
-from webhook_inbox.adapters.aws.connection import Connection, Limits, Reply
+from webhook_inbox.adapters.aws.connection import USER_AGENT, BadReply, Connection, Limits, Reply
 from webhook_inbox.adapters.aws.credentials import CredentialSource
 from webhook_inbox.adapters.aws.errors import EXPIRED, AwsError, Caller
 from webhook_inbox.adapters.aws.sigv4 import authorization
@@ -35,7 +35,6 @@ PROTOCOLS: Final = {
 }
 # Where the name of a service's variable is not its own.
 VARIABLES: Final = {"secretsmanager": "SECRETS_MANAGER"}
-USER_AGENT: Final = "webhook-inbox"
 _CODE: Final = re.compile(rb"<Code>([^<]*)</Code>")
 _MESSAGE: Final = re.compile(rb"<Message>([^<]*)</Message>")
 
@@ -64,10 +63,11 @@ class _Endpoint:
         self._connection = Connection.to(url, _limits(service))
         self._region, self._service = region, service
         # Only AWS's own host names have the bucket in them.
-        self.path = f"/{bucket}/" if given and bucket else "/"
+        self._path = f"{url.path.rstrip('/')}/{f'{bucket}/' if given and bucket else ''}"
 
-    def send(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Reply:
+    def send(self, method: str, key: str, headers: dict[str, str], body: bytes) -> Reply:
         """Sends a request; for its errors see `Connection.exchange` and `CredentialSource`."""
+        path = self._path + quote(key)
         keys, payload = _credentials.current(), sha256(body).hexdigest()
         headers["x-amz-date"] = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
         if self._service == "s3":
@@ -109,10 +109,15 @@ class JsonClient:
 
     def _call(self, operation: str, **parameters: Any) -> Mapping[str, Any]:
         headers = {"content-type": self._type, "x-amz-target": f"{self._prefix}.{operation}"}
-        reply = self._endpoint.send("POST", "/", headers, _encode(parameters).encode())
+        reply = self._endpoint.send("POST", "", headers, _encode(parameters).encode())
         try:
             answer = json.loads(reply.body or b"{}")
         except ValueError:
+            answer = None
+        if not isinstance(answer, dict):
+            if reply.status == 200:
+                # Not AWS's: nothing may count as stored.
+                raise BadReply("the response is not JSON")
             answer = {}
         if reply.status != 200:
             code = answer.get("__type") or reply.headers.get("x-amzn-errortype") or reply.status
@@ -120,7 +125,7 @@ class JsonClient:
             # "namespace#Code", or "Code:address".
             code = str(code).rpartition("#")[2].partition(":")[0]
             raise _error(code, str(text), reply.status, answer.get("Item"))
-        return answer  # type: ignore[no-any-return]
+        return answer
 
 
 class S3Client:
@@ -144,7 +149,7 @@ class S3Client:
     def _send(self, method: str, *, Bucket: str, Key: str, Body: bytes = b"") -> Mapping[str, Any]:  # noqa: N803
         endpoint = self._endpoints.get(Bucket) or _Endpoint("s3", bucket=Bucket)
         self._endpoints[Bucket] = endpoint
-        reply = endpoint.send(method, endpoint.path + quote(Key), {}, Body)
+        reply = endpoint.send(method, Key, {}, Body)
         if not 200 <= reply.status < 300:
             code, message = (
                 found[1].decode(errors="replace") if (found := tag.search(reply.body)) else ""
