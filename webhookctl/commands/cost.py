@@ -36,7 +36,8 @@ COLUMNS: Final = (
 IDLE_COLUMNS: Final = tuple(column for column in COLUMNS if column.title != "PER_MILLION")
 
 
-def _body(text: str) -> int:
+def size_of(text: str) -> int:
+    """Reads `800B`, `3KB`, `1MB` or a number of bytes; raises BadParameter for any other text."""
     match = _SIZE.fullmatch(text)
     size = int(match[1]) * _SIZES[(match[2] or "").upper()] if match else 0
     if not SMALLEST <= size <= LARGEST:
@@ -45,13 +46,17 @@ def _body(text: str) -> int:
 
 
 @offline
-def cost(  # noqa: PLR0913 - one parameter per option
+def cost(
     call: Invocation,
     *,
     events: Annotated[
         int,
         typer.Option(
-            "--events-per-month", min=1, max=MOST_EVENTS, help="New events in a month, evenly."
+            "--events-per-month",
+            metavar="NUMBER",
+            min=1,
+            max=MOST_EVENTS,
+            help="New events in a month, evenly.",
         ),
     ] = 1_000_000,
     body: Annotated[
@@ -75,7 +80,7 @@ def cost(  # noqa: PLR0913 - one parameter per option
     """
     load = Load(
         events=events,
-        body=_body(body),
+        body=size_of(body),
         handlers=handlers,
         effects=effects,
         handler_ms=handler_ms,
@@ -140,7 +145,7 @@ def _assumptions(load: Load, shape: Shape, of: str) -> list[str]:
         " processors.",
         f"Times: {load.ingest_ms:g} ms a delivery; {load.run_ms:g} ms a run and"
         f" {load.handler_ms:g} ms its handler (--handler-ms).",
-        f"Rate: {load.rate:.3g} events a second, evenly, {load.batch} of them in a batch (--batch).",
+        f"Rate: {load.rate:.3g} events a second, evenly, with batches of {load.batch} (--batch).",
         "Bodies compress like an invoice in JSON. Rows are kept for 35 to 49 days.",
         f"Logs: the functions' lines, an access log of {ACCESS_LOG} bytes, kept"
         f" {shape.log_days} days.",

@@ -7,6 +7,7 @@ from math import ceil
 from typing import Final
 
 from webhook_inbox.domain import prices
+from webhook_inbox.ingest.rejected import PER_MINUTE
 from webhook_inbox.ledger.schema import EFFECT_LIFE, EVENT_LIFE, RUN_LIFE
 from webhookctl.cost import units
 from webhookctl.cost.shape import Shape
@@ -105,6 +106,31 @@ def estimate(load: Load, shape: Shape) -> Estimate:
     return Estimate(load, tuple(_of_events(load, shape)), tuple(_idle(shape)))
 
 
+def flood(requests: int, minutes: int, shape: Shape, *, body: int = 3 * 1024) -> list[CostLine]:
+    """Returns the lines of a flood of forged deliveries to one source.
+
+    Args:
+        requests: how many pass the source's throttle.
+        minutes: how long it lasts; a source stores up to 120 rejected deliveries in a minute.
+        shape: the stack.
+        body: the bytes of each body.
+    """
+    load = Load(events=requests, body=body)
+    kept = min(requests, 2 * PER_MINUTE * minutes)
+    system = SYSTEM_LOG if shape.system_log else (0, 0)
+    size = sum(map(_logged, (units.REJECTED_LOG, system, (1, ACCESS_LOG))))
+    return [
+        _line("API Gateway", ceil(body / API_UNIT), "request", prices.API_REQUESTS, load),
+        _compute("ingest", 1, load.ingest_ms, shape.ingest, load),
+        _log_line(size * requests, f"{size / 1000:.3g} KB a request", shape),
+        CostLine(
+            "DynamoDB writes",
+            f"{kept:,} deliveries kept",
+            kept * units.REJECTED.writes * prices.WRITE_UNITS / MILLION,
+        ),
+    ]
+
+
 def _sum(lines: tuple[CostLine, ...]) -> float:
     return sum(line.dollars for line in lines)
 
@@ -185,10 +211,9 @@ def _large_body(load: Load) -> Iterator[CostLine]:
 
 def _logs(load: Load, shape: Shape) -> Iterator[CostLine]:
     system = SYSTEM_LOG if shape.system_log else (0, 0)
-    delivery = [units.DELIVERY_LOG, system, (1, ACCESS_LOG)]
-    run = [units.RUN_LOG]
-    size = sum(map(_logged, delivery))
-    size += load.handlers * (sum(map(_logged, run)) + _logged(system) / load.batch)
+    delivery = sum(map(_logged, (units.DELIVERY_LOG, system, (1, ACCESS_LOG))))
+    run = _logged(units.RUN_LOG) + _logged(system) / load.batch
+    size = delivery + load.handlers * run
     yield _log_line(size * load.events, f"{size / 1000:.3g} KB an event", shape)
 
 
