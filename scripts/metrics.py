@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from webhook_inbox.configuration.compile import compile_manifest
+from webhook_inbox.domain import prices
 from webhook_inbox.domain.errors import Reason
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.metrics import (
@@ -20,8 +21,6 @@ from webhook_inbox.domain.metrics import (
 ROOT: Final = Path(__file__).resolve().parents[1]
 FILE: Final = ROOT / "docs" / "operate.md"
 SECTION: Final = re.compile(r"^## Metrics\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
-# Dollars a month for one combination that is written in every hour.
-PRICE: Final = 0.30
 # The outcomes of RUNS.
 OUTCOMES: Final = 5
 # The routes of an API beside its sources': completions, and unknown sources.
@@ -87,7 +86,7 @@ def render() -> str:
             ),
         ),
         "COUNT": str(count),
-        "COST": f"{count * PRICE:.2f}",
+        "COST": f"{count * prices.METRIC:.2f}",
     }
     text = TEXT
     for name, part in parts.items():

@@ -14,6 +14,7 @@ from webhookctl.commands import (
     completion,
     conformance,
     console,
+    cost,
     destinations,
     dev,
     dlq,
@@ -100,6 +101,7 @@ app.add_typer(dlq.app, name="dlq")
 app.command("doctor")(doctor.doctor)
 app.command("runbook")(runbook.runbook)
 app.command("preflight")(preflight.preflight)
+app.command("cost")(cost.cost)
 app.command("verify")(verify.verify)
 app.command("conformance")(conformance.conformance)
 app.add_typer(sources.app, name="sources")

@@ -22,6 +22,10 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "webhookctl --local console",
         "webhookctl --stack WebhookInbox-prod console --write",
     ),
+    "cost": (
+        "webhookctl cost --events-per-month 1000000 --body 3KB --handlers 2 --effects 1",
+        "webhookctl cost --events-per-month 260000000 --batch 10 --json",
+    ),
     "destinations list": ("webhookctl --stack WebhookInbox-prod destinations list",),
     "destinations open": ('webhookctl --local destinations open crm --reason "CRM maintenance"',),
     "destinations close": ("webhookctl --local destinations close crm",),

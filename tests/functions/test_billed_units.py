@@ -301,6 +301,8 @@ def test_the_log_of_an_event_and_its_run(metered: Metered) -> None:
     assert metered.logged() == about(units.DELIVERY_LOG)
     metered.run()
     assert metered.logged() == about(units.RUN_LOG)
+    metered.deliver(status=401)
+    assert metered.logged() == about(units.REJECTED_LOG)
 
 
 def test_the_rows_of_an_event(metered: Metered) -> None:

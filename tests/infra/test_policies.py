@@ -257,6 +257,7 @@ EITHER = {
 # Commands that make other calls than these to AWS, or none.
 OTHERS = {
     *("check", "completion", "conformance", "dev", "init", "preflight", "runbook", "send"),
+    "cost",
     *("console", "verify", "mcp"),  # its pages and an agent's tools are the commands above
 }
 # The calls that no policy allows.

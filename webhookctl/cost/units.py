@@ -101,6 +101,7 @@ RUN_BYTES: Final = 576
 EFFECT_BYTES: Final = 488
 # The lines, and their bytes, that the functions write for a delivery, a run and a pass.
 DELIVERY_LOG: Final = (2, 960)
+REJECTED_LOG: Final = (2, 931)
 RUN_LOG: Final = (2, 1035)
 PASS_LOG: Final = (2, 650)
 # The metrics in CloudWatch that new events and finished runs write: of the inbox, of each source,

@@ -9,7 +9,7 @@ from webhookctl.app import app
 
 # Their purpose is the checkout's handlers and its app; `dev` is replaced in tests. `mcp` serves
 # until its input ends: see tests/webhookctl/agents. `console` serves until a signal ends it.
-IMPORTING = {"check", "console", "dev", "mcp", "preflight"}
+IMPORTING = {"check", "console", "cost", "dev", "mcp", "preflight"}
 WHY = ("--reason", "why")
 # The effect of each command. "destructive": it changes several runs, removes what cannot be set
 # again, or notifies people; such a command is a dry run without --yes.
@@ -22,6 +22,7 @@ EFFECTS = {
     "completion": "read",
     "conformance": "read",
     "console": "write",
+    "cost": "read",
     "destinations close": "write",
     "destinations list": "read",
     "destinations open": "write",

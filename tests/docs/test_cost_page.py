@@ -1,0 +1,42 @@
+"""The page on costs has what the command prints, what is counted, and one price table."""
+
+import re
+
+from scripts.cost import rendered
+from tests.docs.pages import DOCS, TEXTS
+from webhook_inbox.domain import prices
+from webhookctl.cost.estimate import Load, estimate, flood
+from webhookctl.cost.shape import Shape
+
+PAGE = DOCS / "cost.md"
+TEXT = TEXTS[PAGE]
+FLAT = " ".join(TEXT.split())
+NEW = Shape.new(1)
+
+
+def test_its_tables_and_outputs_are_those_of_today() -> None:
+    """Otherwise: `python -m scripts.cost`."""
+    assert rendered(TEXT) == TEXT
+
+
+def test_the_numbers_in_its_sentences_are_those_of_the_estimate() -> None:
+    second, none = (
+        estimate(Load(events=1_000_000, handler_ms=ms), NEW).per_million for ms in (1050, 50)
+    )
+    kept = flood(500 * 86_400, 1440, NEW)[-1].dollars
+    for text in (
+        f"alone costs {2 * prices.SQS_REQUESTS:.2f} dollars a million, and its invocation"
+        f" {prices.LAMBDA_REQUESTS:.2f}",
+        f"waits a second for its destination costs {second - none:.2f} dollars a million runs",
+        f"each 10 ms in a processor costs {(second - none) / 100:.2f} dollars a million",
+        f"costs {prices.WRITE_UNITS} dollars a million for each further KB",
+        f"at most {kept:.2f} dollars a day and source",
+        f"compared on {prices.DATE} with",
+    ):
+        assert text in FLAT
+
+
+def test_no_other_page_has_a_price_of_the_table() -> None:
+    """It would be forgotten when the table changes."""
+    found = [p.name for p, text in TEXTS.items() if p != PAGE and re.search(r"0\.625\b", text)]
+    assert found == []

@@ -1,0 +1,118 @@
+"""The estimate multiplies counted units by list prices."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from webhook_inbox.domain import prices
+from webhookctl.cost import units
+from webhookctl.cost.body import sample_body
+from webhookctl.cost.estimate import Estimate, Load, estimate, flood
+from webhookctl.cost.shape import Shape
+
+MILLION = 1_000_000
+NEW = Shape.new(1)
+LOAD = Load(events=MILLION)
+
+
+def dollars(found: Estimate, name: str) -> float:
+    """Returns the dollars of one line of the events."""
+    [amount] = [line.dollars for line in found.events if line.name == name]
+    return amount
+
+
+def added(name: str, *, shape: Shape = NEW, **changes: float) -> float:
+    """Returns what a change of the load adds to a line."""
+    changed = estimate(replace(LOAD, **changes), shape)  # type: ignore[arg-type]
+    return dollars(changed, name) - dollars(estimate(LOAD, shape), name)
+
+
+def test_the_writes_are_those_that_are_counted() -> None:
+    counted = units.NEW.writes + units.NEW.index_writes + units.RUN.writes
+    found = dollars(estimate(LOAD, NEW), "DynamoDB writes")
+    assert found == pytest.approx(counted * prices.WRITE_UNITS)
+
+
+def test_each_handler_adds_its_run() -> None:
+    assert added("DynamoDB writes", handlers=2) == pytest.approx(
+        units.RUN.writes * prices.WRITE_UNITS
+    )
+    assert added("SQS", handlers=2) == pytest.approx(2 * prices.SQS_REQUESTS)
+
+
+def test_each_effect_adds_its_writes() -> None:
+    writes = units.RUN_WITH_EFFECT.writes - units.RUN.writes
+    assert added("DynamoDB writes", effects=3) == pytest.approx(3 * writes * prices.WRITE_UNITS)
+
+
+def test_a_batch_shares_an_invocation_a_receive_and_a_deletion() -> None:
+    assert added("SQS", batch=10) == pytest.approx(-1.8 * prices.SQS_REQUESTS)
+    assert added("Lambda processor", batch=10) == pytest.approx(-0.9 * prices.LAMBDA_REQUESTS)
+
+
+def test_a_slow_handler_is_billed_by_its_time_and_memory() -> None:
+    slower = added("Lambda processor", handler_ms=1050)
+    assert slower == pytest.approx(MILLION * 0.5 * prices.LAMBDA_GB_SECOND)
+    twice = added("Lambda processor", handler_ms=1050, shape=replace(NEW, processor=1024))
+    assert twice == pytest.approx(2 * slower)
+
+
+def test_a_large_body_is_an_object_and_not_write_units() -> None:
+    large = estimate(replace(LOAD, body=100 * 1024), NEW)
+    each = prices.S3_PUTS + prices.S3_GETS
+    assert dollars(large, "S3") > each
+    assert added("DynamoDB writes", body=100 * 1024) < 0
+    assert [line for line in estimate(LOAD, NEW).events if line.name == "S3"] == []
+
+
+def test_a_body_of_megabytes_is_several_requests() -> None:
+    assert added("API Gateway", body=6 * 1024 * 1024) == pytest.approx(11 * prices.API_REQUESTS)
+
+
+@pytest.mark.parametrize("name", ["API Gateway", "DynamoDB writes", "SQS", "logs"])
+def test_ten_times_the_events_cost_ten_times_as_much(name: str) -> None:
+    assert added(name, events=10 * MILLION) == pytest.approx(9 * dollars(estimate(LOAD, NEW), name))
+
+
+def test_the_metrics_do_not_depend_on_the_number_of_events() -> None:
+    assert added("metrics", events=10 * MILLION) == 0
+    more = added("metrics", shape=replace(NEW, sources=1))
+    assert more == 0
+    sources = dollars(estimate(LOAD, replace(NEW, sources=3)), "metrics")
+    per_source = units.METRICS_OF_SOURCE * prices.METRIC
+    assert sources - dollars(estimate(LOAD, NEW), "metrics") == pytest.approx(2 * per_source)
+
+
+def test_a_quiet_platform_saves_log_lines() -> None:
+    quiet = replace(NEW, system_log=False)
+    loud, silent = (dollars(estimate(LOAD, shape), "logs") for shape in (NEW, quiet))
+    assert 0.4 < loud - silent < 0.6
+    assert estimate(LOAD, quiet).of_idle < estimate(LOAD, NEW).of_idle
+
+
+def test_an_idle_month_does_not_depend_on_the_events() -> None:
+    assert estimate(LOAD, NEW).idle == estimate(replace(LOAD, events=1), NEW).idle
+    without = replace(NEW, alarm_metrics=0, composites=0, dashboards=0, secrets=0)
+    fixed = 35 * prices.ALARM_METRIC + prices.COMPOSITE_ALARM + prices.DASHBOARD + 2 * prices.SECRET
+    assert estimate(LOAD, NEW).of_idle - estimate(LOAD, without).of_idle == pytest.approx(fixed)
+
+
+def test_the_sums_are_those_of_the_lines() -> None:
+    found = estimate(replace(LOAD, events=4 * MILLION), NEW)
+    assert found.of_events == pytest.approx(sum(line.dollars for line in found.events))
+    assert found.per_million == pytest.approx(found.of_events / 4)
+
+
+def test_a_flood_stores_no_more_than_its_share() -> None:
+    short, long = flood(100, 1, NEW), flood(100 * MILLION, 1, NEW)
+    kept = [lines[-1].dollars * MILLION / prices.WRITE_UNITS for lines in (short, long)]
+    assert kept == pytest.approx([100 * units.REJECTED.writes, 120 * units.REJECTED.writes])
+
+
+@pytest.mark.parametrize("size", [350, 800, 1024, 3072, 10_000, 1024 * 1024])
+def test_a_sample_body_is_json_of_exactly_the_size(size: int) -> None:
+    body = sample_body(size, number=7)
+    assert len(body) == size
+    assert json.loads(body)["object"] == "event"
+    assert body != sample_body(size, number=8)
