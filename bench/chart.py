@@ -13,7 +13,7 @@ LEFT: Final = 130
 RIGHT: Final = 60
 TOP: Final = 92
 ROW: Final = 34
-RADIUS: Final = 5
+RADIUS: Final = 6
 # Beyond this ratio a mark lies at the border, with its value.
 LIMIT: Final = 4.0
 STYLE: Final = """\
@@ -78,22 +78,22 @@ def _axis(scale: float, bottom: float) -> Iterator[str]:
         x = LEFT + half / 2 * scale
         kind = "bare" if half == 2 else "grid"
         yield f'<line class="{kind}" x1="{x:.1f}" y1="{TOP}" x2="{x:.1f}" y2="{bottom}"/>'
+        label = f"{BARE} 1" if half == 2 else f"{half / 2:g}"
         yield (
-            f'<text class="quiet" x="{x:.1f}" y="{bottom + 20}" text-anchor="middle">'
-            f"{half / 2:g}</text>"
+            f'<text class="quiet" x="{x:.1f}" y="{bottom + 20}" text-anchor="middle">{label}</text>'
         )
 
 
 def _row(step: Step, names: Sequence[str], y: float, scale: float) -> Iterator[str]:
     yield f'<text x="16" y="{y + 4:.1f}">{step.title}</text>'
-    for number, name in reversed(list(enumerate(names))):
+    for number, name in enumerate(names):
         ratio = step.ratio(name)
         x = LEFT + min(ratio.median, LIMIT) * scale
         if name == INBOX:
             low, high = (LEFT + min(r, LIMIT) * scale for r in (ratio.low, ratio.high))
             yield (
-                f'<rect x="{LEFT}" y="{y - 9:.1f}" width="{x - LEFT:.1f}" height="18"'
-                ' style="fill: var(--c0)" fill-opacity="0.85"/>'
+                f'<rect x="{LEFT}" y="{y - 7:.1f}" width="{x - LEFT:.1f}" height="14"'
+                ' style="fill: var(--c0)"/>'
             )
             yield f'<line class="spread" x1="{low:.1f}" y1="{y}" x2="{high:.1f}" y2="{y}"/>'
             yield (
@@ -106,7 +106,7 @@ def _row(step: Step, names: Sequence[str], y: float, scale: float) -> Iterator[s
 
 def _mark(number: int, x: float, y: float) -> str:
     """Returns the mark of a handler; its form tells it apart without its colour."""
-    r, style = RADIUS, f'style="fill: var(--c{number})" stroke="var(--page)"'
+    r, style = RADIUS, f'style="fill: var(--c{number}); stroke: var(--page); stroke-width: 1.5"'
     if number == 0:
         return f'<rect x="{x - 6:.1f}" y="{y - 6:.1f}" width="12" height="12" {style}/>'
     if number == 1:

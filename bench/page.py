@@ -17,13 +17,19 @@ README: Final = ROOT / "README.md"
 BLOCK: Final = re.compile(r"<!-- bench -->\n.*?<!-- /bench -->\n", re.DOTALL)
 TEMPLATE: Final = ROOT / "bench" / "page.md"
 
+# A ratio's median, least and greatest, for 80 columns and for a page.
+NARROW: Final = "{0.median:.2f} {0.low:.2f}-{0.high:.2f}"
+WIDE: Final = "{0.median:.2f} ({0.low:.2f} to {0.high:.2f})"
+
 Table = Sequence[Sequence[str]]
 
 
-def ratios(results: Results) -> Table:
-    """Returns each handler's CPU as a ratio to the bare handler's."""
+def ratios(results: Results, form: str) -> Table:
+    """Returns each handler's CPU as a ratio to the bare handler's, in a form for `Spread`."""
     names = [name for name in results.handlers if name != BARE]
-    rows = [[step.title, *(_ratio(step.ratio(name)) for name in names)] for step in results.steps]
+    rows = [
+        [step.title, *(form.format(step.ratio(name)) for name in names)] for step in results.steps
+    ]
     return [["", *names], *rows]
 
 
@@ -52,7 +58,7 @@ def terminal(results: Results) -> str:
     return (
         f"{results.machine}\nPython {results.python};"
         f" medians of {warm} processes, cold of {cold} (least-greatest)\n\n"
-        f"CPU as a ratio to the {BARE} handler\n{_aligned(ratios(results))}\n"
+        f"CPU as a ratio to the {BARE} handler\n{_aligned(ratios(results, NARROW))}\n"
         f"CPU of one event, \u00b5s; of a cold start, ms (\u00b1 half of the range)\n"
         f"{_aligned(times(results))}\n"
     )
@@ -68,10 +74,11 @@ def page(results: Results) -> str:
         "LIBRARIES": ", ".join(f"{name} {v}" for name, v in results.libraries.items()),
         "WARM": str(warm),
         "COLD": str(cold),
-        "RATIOS": _markdown(ratios(results)),
+        "RATIOS": _markdown(ratios(results, WIDE)),
         "TIMES": _markdown(times(results)),
         "CALLS": _markdown(calls(results)),
         "BUDGET": _markdown(_budget(results)),
+        **{name: f"{dollars:.2f}" for name, dollars in budget.snapstart(results).items()},
         "BASES": "\n".join(f"- {s.step}: {s.basis}." for s in budget.SERVICES),
     }
     return _filled(TEMPLATE.read_text(encoding="utf-8"), parts)
@@ -81,7 +88,7 @@ def summary(results: Results) -> str:
     """Returns README's block."""
     steps: Sequence[Step] = [s for s in results.steps if "1 KB" in s.title or s is results.cold]
     rows = [[s.title, *(f"{s.ratio(n).median:.2f}" for n in results.handlers)] for s in steps]
-    table = _markdown([["CPU as a ratio to the bare handler", *results.handlers], *rows])
+    table = _markdown([["CPU of one event, bare boto3 handler = 1", *results.handlers], *rows])
     return f"<!-- bench -->\n{table}<!-- /bench -->\n"
 
 
@@ -108,10 +115,6 @@ def _budget(results: Results) -> Table:
         for name in names
     ]
     return [["ms", *head], *rows]
-
-
-def _ratio(spread: Spread) -> str:
-    return f"{spread.median:.2f} {spread.low:.2f}-{spread.high:.2f}"
 
 
 def _time(spread: Spread) -> str:

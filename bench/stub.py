@@ -95,6 +95,8 @@ class Answers:
                 return {"Successful": taken, "Failed": []}
             case "getsecretvalue":
                 return {"SecretString": self._secrets, "VersionId": ID}
+            case "updateitem":
+                return {"Attributes": {}}
             case "putevents":
                 return {"FailedEntryCount": 0, "Entries": [{"EventId": ID}]}
             case _:
