@@ -2,8 +2,10 @@
 
 import json
 import os
+import ssl
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -13,6 +15,8 @@ from pathlib import Path
 from typing import IO, Any, Final
 from urllib.request import urlopen
 
+from bench import certificate
+from bench.certificate import Certificate
 from bench.deliveries import ROOT, SECRETS, SIZES, deliveries
 from bench.subjects import DOCUMENT, PYTHON, Subject, Subjects, variables
 
@@ -48,24 +52,28 @@ Round = Mapping[Cell, Mapping[str, Measured]]
 class Stub:
     """AWS on loopback, in a process of its own."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
+    def __init__(self, process: subprocess.Popen[str], certificate: Certificate) -> None:
         assert process.stdout is not None  # noqa: S101 - narrows the type
-        self.endpoint = f"http://127.0.0.1:{int(process.stdout.readline())}"
+        self.endpoint = f"https://localhost:{int(process.stdout.readline())}"
+        self.trusted = certificate.trusted
+        self._tls = ssl.create_default_context(cafile=str(certificate.own))
 
     def counts(self) -> dict[str, int]:
         """Returns the requests by operation since the last call."""
-        with urlopen(f"{self.endpoint}/counts") as answer:  # noqa: S310 - loopback
+        with urlopen(f"{self.endpoint}/counts", context=self._tls) as answer:  # noqa: S310
             return dict(json.load(answer))
 
 
 @contextmanager
 def stub() -> Iterator[Stub]:
     """Runs the stub."""
-    command = [sys.executable, "-m", "bench.stub", DOCUMENT]
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, cwd=ROOT, text=True, stdin=pipe, stdout=pipe) as process:  # noqa: S603
-        yield Stub(process)
-        process.stdin.close()  # type: ignore[union-attr] # it has one
+    with tempfile.TemporaryDirectory() as directory:
+        made = certificate.make(Path(directory))
+        command = [sys.executable, "-m", "bench.stub", str(made.own), DOCUMENT]
+        with subprocess.Popen(command, cwd=ROOT, text=True, stdin=pipe, stdout=pipe) as process:  # noqa: S603
+            yield Stub(process, made)
+            process.stdin.close()  # type: ignore[union-attr] # it has one
 
 
 class Probe:
@@ -98,7 +106,7 @@ def probe(subject: Subject, stub: Stub) -> Iterator[Probe]:
     with log, os.fdopen(read) as report:
         process = subprocess.Popen(  # noqa: S603
             command,
-            env=dict(variables(subject, stub.endpoint)),
+            env={**variables(subject, stub.endpoint), **_trust(stub.trusted)},
             stdin=subprocess.PIPE,
             stdout=log,
             pass_fds=[write],
@@ -107,6 +115,11 @@ def probe(subject: Subject, stub: Stub) -> Iterator[Probe]:
         os.close(write)
         with process:
             yield Probe(subject, process, report)
+
+
+def _trust(bundle: Path) -> dict[str, str]:
+    """Returns the variables by which OpenSSL and botocore find a bundle of authorities."""
+    return dict.fromkeys(("SSL_CERT_FILE", "AWS_CA_BUNDLE"), str(bundle))
 
 
 class Laboratory:

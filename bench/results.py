@@ -58,7 +58,7 @@ class Step:
             {n: [round(each[n].wall * factor, 1) for each in rounds] for n in names}
             if cold
             else {},
-            {n: rounds[0][n].calls for n in names},
+            {n: median(each[n].calls for each in rounds) for n in names},
         )
 
     def ratio(self, name: str, *, to: str = BARE) -> Spread:

@@ -1,4 +1,4 @@
-"""AWS on loopback for one measured process: `python -m bench.stub SECRETS`, which prints its port.
+"""AWS on loopback, over TLS: `python -m bench.stub CERTIFICATE SECRETS`, which prints its port.
 
 It answers each request at once with the smallest answer that a client accepts, keeps connections
 open and nothing else, and counts the requests by operation. It ends with its standard input.
@@ -6,12 +6,14 @@ open and nothing else, and counts the requests by operation. It ends with its st
 
 import asyncio
 import json
+import ssl
 import sys
 import zlib
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final
 
+END: Final = b"\r\n\r\n"
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 TYPE: Final = "application/x-amz-json-1.0"
 # Its GET returns the counts and clears them.
@@ -27,6 +29,7 @@ class Requests(asyncio.Protocol):
         self._received = bytearray()
         self._head: bytes | None = None
         self._length = 0
+        self._chunked = False
         self._transport: asyncio.Transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -38,20 +41,23 @@ class Requests(asyncio.Protocol):
         """Answers each request that is complete."""
         self._received += data
         while self._head is not None or self._begins():
-            if len(self._received) < self._length:
+            # A body in chunks ends with a trailer, and its client waits for the answer then.
+            end = len(self._received) if self._chunked else self._length
+            if len(self._received) < end or (self._chunked and not self._received.endswith(END)):
                 return
-            body = bytes(self._received[: self._length])
-            del self._received[: self._length]
+            body = bytes(self._received[:end])
+            del self._received[:end]
             assert self._head is not None  # noqa: S101 - narrows the type
             self._transport.write(self._reply(self._head, body))
             self._head = None
 
     def _begins(self) -> bool:
-        end = self._received.find(b"\r\n\r\n")
+        end = self._received.find(END)
         if end < 0:
             return False
         self._head = bytes(self._received[:end])
         del self._received[: end + 4]
+        self._chunked = header(self._head, b"transfer-encoding") == b"chunked"
         self._length = int(header(self._head, b"content-length") or 0)
         if header(self._head, b"expect"):
             self._transport.write(CONTINUE)
@@ -111,14 +117,16 @@ def _response(content: bytes, kind: str, more: str = "") -> bytes:
     return head.encode() + content
 
 
-async def serve(secrets: str) -> None:
+async def serve(certificate: str, secrets: str) -> None:
     """Serves until the standard input ends."""
     loop, answers = asyncio.get_running_loop(), Answers(secrets)
-    server = await loop.create_server(lambda: Requests(answers), "127.0.0.1", 0)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(certificate)
+    server = await loop.create_server(lambda: Requests(answers), "127.0.0.1", 0, ssl=tls)
     sys.stdout.write(f"{server.sockets[0].getsockname()[1]}\n")
     sys.stdout.flush()
     await loop.run_in_executor(None, sys.stdin.read)
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(sys.argv[1]))
+    asyncio.run(serve(*sys.argv[1:]))

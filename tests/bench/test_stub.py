@@ -2,7 +2,9 @@
 
 import json
 import socket
+import ssl
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -15,11 +17,21 @@ def aws() -> Iterator[Stub]:
         yield running
 
 
+@contextmanager
+def connected(aws: Stub) -> Iterator[socket.socket]:
+    port = int(aws.endpoint.rpartition(":")[2])
+    context = ssl.create_default_context(cafile=str(aws.trusted))
+    with (
+        socket.create_connection(("127.0.0.1", port), timeout=30) as plain,
+        context.wrap_socket(plain, server_hostname="localhost") as connection,
+    ):
+        yield connection
+
+
 def ask(aws: Stub, *parts: bytes) -> bytes:
     """Sends a request in parts, each after the answer to the one before; returns all answers."""
-    host, _, port = aws.endpoint.rpartition("/")[2].partition(":")
     received = b""
-    with socket.create_connection((host, int(port)), timeout=10) as connection:
+    with connected(aws) as connection:
         for part in parts:
             connection.sendall(part)
             received += connection.recv(65_536)
@@ -44,10 +56,17 @@ def test_a_body_may_wait_for_100_continue(aws: Stub) -> None:
     assert answer.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n")
 
 
+def test_a_body_in_chunks_ends_with_its_trailer(aws: Stub) -> None:
+    head = b"PUT /b/k HTTP/1.1\r\nExpect: 100-continue\r\nTransfer-Encoding: chunked\r\n\r\n"
+    body = b"3\r\nabc\r\n0\r\nx-amz-checksum-crc32:NSRBwg==\r\n\r\n"
+    answer = ask(aws, head, body)
+    assert answer.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n")
+    assert aws.counts() == {"s3 put": 1}
+
+
 def test_two_requests_in_one_packet_have_two_answers(aws: Stub) -> None:
     both = operation("DynamoDB_20120810.PutItem", b"{}") + operation("AmazonSQS.SendMessage", b"{}")
-    host, _, port = aws.endpoint.rpartition("/")[2].partition(":")
-    with socket.create_connection((host, int(port)), timeout=10) as connection:
+    with connected(aws) as connection:
         connection.sendall(both)
         received = b""
         while received.count(b"HTTP/1.1 200 OK") < 2:
