@@ -15,6 +15,7 @@ _BEGIN: Final = re.compile(_BLANK + rb"\{")
 _MEMBER: Final = re.compile(_BLANK + rb'"([^"\\]*+)"' + _BLANK + b":" + _BLANK + _SCALAR)
 _VALUE: Final = re.compile(_BLANK + b":" + _BLANK + _SCALAR)
 _COMMA: Final = re.compile(_BLANK + b",")
+_LETTER: Final = re.compile(rb"\\u00[4-7]")
 # The bytes behind a value that are parsed to see that it belongs to the outermost object.
 TAIL: Final = 4096
 # The members that are read from the begin.
@@ -61,6 +62,14 @@ def trailing(text: bytes, name: str) -> Member | None:
         return None
     # An escaped name is another way to write this one.
     return None if name in rest else _member(text, found.span(1))
+
+
+def is_absent(text: bytes, name: str) -> bool:
+    """Returns whether no object of a JSON text has a member of this name, an ASCII word."""
+    if f'"{name}"'.encode() in text or json.detect_encoding(text) not in {"utf-8", "utf-8-sig"}:
+        return False
+    # A letter can be written as an escape.
+    return _LETTER.search(text) is None
 
 
 def _member(text: bytes, span: tuple[int, int]) -> Member | None:

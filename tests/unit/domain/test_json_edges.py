@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from webhook_inbox.domain.json_edges import FIRST, TAIL, leading, trailing
+from webhook_inbox.domain.json_edges import FIRST, TAIL, is_absent, leading, trailing
 
 NAMES = st.sampled_from(["id", "type", "a", "", "ü", 'q"uote', "back\\slash", "data"])
 SCALARS = (
@@ -88,6 +88,31 @@ def test_a_member_in_doubt_is_left_to_the_parser(text: bytes) -> None:
 )
 def test_a_member_behind_another_object_is_no_leading_one(text: bytes) -> None:
     assert leading(text, "type") is None
+
+
+@settings(max_examples=300)
+@given(document=VALUES, name=st.sampled_from(["id", "type", "a_b"]), escaped=st.booleans())
+def test_an_absent_name_is_nowhere(document: object, name: str, escaped: bool) -> None:
+    text = json.dumps(document)
+    if escaped:
+        text = text.replace(f'"{name[0]}', f'"\\u00{ord(name[0]):02x}')
+
+    if is_absent(text.encode(), name):
+        assert name not in repr(json.loads(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "absent"),
+    [
+        (b'{"ref": "main", "html": "\\u003cb\\u003e"}', True),
+        (b'{"ref": "action"}', False),
+        (b'{"\\u0061ction": 1}', False),
+        ('{"action": 1}'.encode("utf-16-le"), False),
+        (b"", True),
+    ],
+)
+def test_a_name_that_may_be_written_otherwise_is_not_absent(text: bytes, absent: bool) -> None:
+    assert is_absent(text, "action") is absent
 
 
 def test_the_edges_are_bounded() -> None:

@@ -10,7 +10,7 @@ from typing import Final
 from urllib.parse import urlencode
 
 from webhook_inbox.domain.errors import Reason, Rejected
-from webhook_inbox.domain.json_edges import leading, trailing
+from webhook_inbox.domain.json_edges import is_absent, leading, trailing
 from webhook_inbox.domain.json_path import at, form, parse, query_field
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Identity
@@ -53,8 +53,8 @@ class Reading:
         body = self.delivery.body
         if len(body) >= LARGE and "document" not in vars(self):
             edge = leading(body, name) or trailing(body, name)
-            if edge is not None:
-                return edge.value
+            if edge is not None or is_absent(body, name):
+                return edge and edge.value
         return at(self.document, name)
 
     @cached_property
