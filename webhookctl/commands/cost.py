@@ -51,13 +51,7 @@ def cost(
     *,
     events: Annotated[
         int,
-        typer.Option(
-            "--events-per-month",
-            metavar="NUMBER",
-            min=1,
-            max=MOST_EVENTS,
-            help="New events in a month, evenly.",
-        ),
+        typer.Option("--events-per-month", metavar="NUMBER", help="New events in a month, evenly."),
     ] = 1_000_000,
     body: Annotated[
         str, typer.Option(metavar="SIZE", help="The size of a body, such as 800B, 3KB or 1MB.")
@@ -78,6 +72,8 @@ def cost(
 
     It counts neither the free tier nor taxes, and nothing that handlers call.
     """
+    if not 1 <= events <= MOST_EVENTS:
+        raise typer.BadParameter(f"'{events}': --events-per-month is from 1 to {MOST_EVENTS:,}")
     load = Load(
         events=events,
         body=size_of(body),
