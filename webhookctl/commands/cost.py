@@ -22,7 +22,7 @@ from webhookctl.preflight.plan import STACK
 
 _SIZE: Final = re.compile(r"([0-9]{1,9})(B|KB|MB)?", re.ASCII | re.IGNORECASE)
 _SIZES: Final = {"": 1, "B": 1, "KB": 1024, "MB": 1024 * 1024}
-SMALLEST: Final = 350
+SMALLEST: Final = 500
 # Lambda's limit for an invocation's payload.
 LARGEST: Final = 6 * 1024 * 1024
 # More than the providers of the world send to one account.
@@ -142,7 +142,7 @@ def _assumptions(load: Load, shape: Shape, of: str) -> list[str]:
         f"Times: {load.ingest_ms:g} ms a delivery; {load.run_ms:g} ms a run and"
         f" {load.handler_ms:g} ms its handler (--handler-ms).",
         f"Rate: {load.rate:.3g} events a second, evenly, with batches of {load.batch} (--batch).",
-        "Bodies compress like an invoice in JSON. Rows are kept for 35 to 49 days.",
+        "Bodies compress like a charge of Stripe. Rows are kept for 35 to 49 days.",
         f"Logs: the functions' lines, an access log of {ACCESS_LOG} bytes, kept"
         f" {shape.log_days} days.",
         "Every delivery is genuine, new, and done at the first attempt.",

@@ -38,7 +38,7 @@ class Shape:
     processor: int = 512
     reconciler: int = 1769
     batch: int = 1
-    system_log: bool = True
+    system_log: bool = False
     alarm_metrics: int = 35
     composites: int = 1
     dashboards: int = 1
@@ -71,7 +71,8 @@ class Shape:
             processor=functions["processor"]["MemorySize"],
             reconciler=functions["reconciler"]["MemorySize"],
             batch=max(mapping.get("BatchSize", 1) for mapping in mappings),
-            system_log=logging.get("SystemLogLevel") != QUIET,
+            # A condition of the template decides in which regions.
+            system_log=QUIET not in json.dumps(logging.get("SystemLogLevel")),
             alarm_metrics=sum(map(_metrics, _all(template, ALARM))),
             composites=len(list(_all(template, "AWS::CloudWatch::CompositeAlarm"))),
             dashboards=len(list(_all(template, "AWS::CloudWatch::Dashboard"))),
