@@ -104,10 +104,11 @@ EFFECT_BYTES: Final = 488
 DELIVERY_LOG: Final = (1, 734)
 REJECTED_LOG: Final = (1, 688)
 RUN_LOG: Final = (1, 812)
-PASS_LOG: Final = (2, 650)
+PASS_LOG: Final = (1, 396)
 # The metrics in CloudWatch that new events and finished runs write: of the inbox, of each source,
 # of each handler.
 METRICS: Final = 4
+METRICS_OF_PASS: Final = 0
 METRICS_OF_SOURCE: Final = 1
 METRICS_OF_HANDLER: Final = 1
 

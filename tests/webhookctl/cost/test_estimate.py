@@ -95,8 +95,9 @@ def test_a_quiet_platform_saves_log_lines() -> None:
 def test_an_idle_month_does_not_depend_on_the_events() -> None:
     assert estimate(LOAD, NEW).idle == estimate(replace(LOAD, events=1), NEW).idle
     without = replace(NEW, alarm_metrics=0, composites=0, dashboards=0, secrets=0)
+    own = replace(without, alarm_metrics=35, composites=1, dashboards=1, secrets=2)
     fixed = 35 * prices.ALARM_METRIC + prices.COMPOSITE_ALARM + prices.DASHBOARD + 2 * prices.SECRET
-    assert estimate(LOAD, NEW).of_idle - estimate(LOAD, without).of_idle == pytest.approx(fixed)
+    assert estimate(LOAD, own).of_idle - estimate(LOAD, without).of_idle == pytest.approx(fixed)
 
 
 def test_the_sums_are_those_of_the_lines() -> None:
