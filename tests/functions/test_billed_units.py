@@ -264,6 +264,8 @@ def reconcile(metered: Metered, monkeypatch: pytest.MonkeyPatch) -> Pass:
 def test_a_pass_without_events(metered: Metered, reconcile: Pass) -> None:
     step = reconcile(1)
     assert metered.logged() == about(units.PASS_LOG)
+    reconcile(2)
+    assert len(metered.inbox.output.points()) == units.METRICS_OF_PASS
 
     # The fifth minute of the second look, which is half an hour behind.
     assert without(without(reconcile(30), step), units.FIFTH_PASS) == Step(calls=())

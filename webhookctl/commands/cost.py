@@ -22,7 +22,7 @@ from webhookctl.preflight.plan import STACK
 
 _SIZE: Final = re.compile(r"([0-9]{1,9})(B|KB|MB)?", re.ASCII | re.IGNORECASE)
 _SIZES: Final = {"": 1, "B": 1, "KB": 1024, "MB": 1024 * 1024}
-SMALLEST: Final = 350
+SMALLEST: Final = 500
 # Lambda's limit for an invocation's payload.
 LARGEST: Final = 6 * 1024 * 1024
 # More than the providers of the world send to one account.
@@ -51,13 +51,7 @@ def cost(
     *,
     events: Annotated[
         int,
-        typer.Option(
-            "--events-per-month",
-            metavar="NUMBER",
-            min=1,
-            max=MOST_EVENTS,
-            help="New events in a month, evenly.",
-        ),
+        typer.Option("--events-per-month", metavar="NUMBER", help="New events in a month, evenly."),
     ] = 1_000_000,
     body: Annotated[
         str, typer.Option(metavar="SIZE", help="The size of a body, such as 800B, 3KB or 1MB.")
@@ -78,6 +72,8 @@ def cost(
 
     It counts neither the free tier nor taxes, and nothing that handlers call.
     """
+    if not 1 <= events <= MOST_EVENTS:
+        raise typer.BadParameter(f"'{events}': --events-per-month is from 1 to {MOST_EVENTS:,}")
     load = Load(
         events=events,
         body=size_of(body),
@@ -146,7 +142,7 @@ def _assumptions(load: Load, shape: Shape, of: str) -> list[str]:
         f"Times: {load.ingest_ms:g} ms a delivery; {load.run_ms:g} ms a run and"
         f" {load.handler_ms:g} ms its handler (--handler-ms).",
         f"Rate: {load.rate:.3g} events a second, evenly, with batches of {load.batch} (--batch).",
-        "Bodies compress like an invoice in JSON. Rows are kept for 35 to 49 days.",
+        "Bodies compress like a charge of Stripe. Rows are kept for 35 to 49 days.",
         f"Logs: the functions' lines, an access log of {ACCESS_LOG} bytes, kept"
         f" {shape.log_days} days.",
         "Every delivery is genuine, new, and done at the first attempt.",

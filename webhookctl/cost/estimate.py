@@ -231,7 +231,8 @@ def _idle(shape: Shape) -> Iterator[CostLine]:
     yield CostLine("alarms", f"{shape.alarm_metrics} metrics, {shape.composites} composite", alarms)
     yield CostLine("dashboard", f"{shape.dashboards}", shape.dashboards * prices.DASHBOARD)
     yield CostLine("secrets", f"{shape.secrets}", shape.secrets * prices.SECRET)
-    yield CostLine("metrics", "2 of the reconciler", 2 * prices.METRIC)
+    passes = units.METRICS_OF_PASS
+    yield CostLine("metrics", f"{passes} of an idle pass", passes * prices.METRIC)
     yield from _passes(shape)
     polls = IDLE_POLLS * shape.lanes
     yield CostLine("SQS", f"{polls:,.0f} polls", polls * prices.SQS_REQUESTS / MILLION)

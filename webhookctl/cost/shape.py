@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 from webhook_inbox.domain.manifest import METADATA, Manifest
@@ -38,18 +38,17 @@ class Shape:
     processor: int = 512
     reconciler: int = 1769
     batch: int = 1
-    system_log: bool = True
-    alarm_metrics: int = 35
-    composites: int = 1
+    system_log: bool = False
+    alarm_metrics: int = 29
+    composites: int = 0
     dashboards: int = 1
     secrets: int = 2
     log_days: int = 30
 
     @classmethod
     def new(cls, handlers: int) -> Self:
-        """Returns the stack of a new project with so many handlers; each has an alarm."""
-        first = cls()
-        return replace(first, handlers=handlers, alarm_metrics=first.alarm_metrics + handlers - 1)
+        """Returns the stack of a new project with so many handlers, which have no own alarms."""
+        return cls(handlers=handlers)
 
     @classmethod
     def of(cls, template: Mapping[str, Any]) -> Self:
@@ -71,7 +70,8 @@ class Shape:
             processor=functions["processor"]["MemorySize"],
             reconciler=functions["reconciler"]["MemorySize"],
             batch=max(mapping.get("BatchSize", 1) for mapping in mappings),
-            system_log=logging.get("SystemLogLevel") != QUIET,
+            # A condition of the template decides in which regions.
+            system_log=QUIET not in json.dumps(logging.get("SystemLogLevel")),
             alarm_metrics=sum(map(_metrics, _all(template, ALARM))),
             composites=len(list(_all(template, "AWS::CloudWatch::CompositeAlarm"))),
             dashboards=len(list(_all(template, "AWS::CloudWatch::Dashboard"))),

@@ -62,7 +62,8 @@ def test_a_large_body_is_an_object_and_not_write_units() -> None:
     large = estimate(replace(LOAD, body=100 * 1024), NEW)
     each = prices.S3_PUTS + prices.S3_GETS
     assert dollars(large, "S3") > each
-    assert added("DynamoDB writes", body=100 * 1024) < 0
+    assert added("DynamoDB writes", body=100 * 1024) == 0
+    assert added("DynamoDB writes", body=20 * 1024) > 0
     assert [line for line in estimate(LOAD, NEW).events if line.name == "S3"] == []
 
 
@@ -85,17 +86,18 @@ def test_the_metrics_do_not_depend_on_the_number_of_events() -> None:
 
 
 def test_a_quiet_platform_saves_log_lines() -> None:
-    quiet = replace(NEW, system_log=False)
-    loud, silent = (dollars(estimate(LOAD, shape), "logs") for shape in (NEW, quiet))
+    noisy = replace(NEW, system_log=True)
+    loud, silent = (dollars(estimate(LOAD, shape), "logs") for shape in (noisy, NEW))
     assert 0.4 < loud - silent < 0.6
-    assert estimate(LOAD, quiet).of_idle < estimate(LOAD, NEW).of_idle
+    assert estimate(LOAD, NEW).of_idle < estimate(LOAD, noisy).of_idle
 
 
 def test_an_idle_month_does_not_depend_on_the_events() -> None:
     assert estimate(LOAD, NEW).idle == estimate(replace(LOAD, events=1), NEW).idle
     without = replace(NEW, alarm_metrics=0, composites=0, dashboards=0, secrets=0)
+    own = replace(without, alarm_metrics=35, composites=1, dashboards=1, secrets=2)
     fixed = 35 * prices.ALARM_METRIC + prices.COMPOSITE_ALARM + prices.DASHBOARD + 2 * prices.SECRET
-    assert estimate(LOAD, NEW).of_idle - estimate(LOAD, without).of_idle == pytest.approx(fixed)
+    assert estimate(LOAD, own).of_idle - estimate(LOAD, without).of_idle == pytest.approx(fixed)
 
 
 def test_the_sums_are_those_of_the_lines() -> None:
@@ -110,7 +112,7 @@ def test_a_flood_stores_no_more_than_its_share() -> None:
     assert kept == pytest.approx([100 * units.REJECTED.writes, 120 * units.REJECTED.writes])
 
 
-@pytest.mark.parametrize("size", [350, 800, 1024, 3072, 10_000, 1024 * 1024])
+@pytest.mark.parametrize("size", [500, 800, 1024, 3072, 10_000, 1024 * 1024, 6 * 1024 * 1024])
 def test_a_sample_body_is_json_of_exactly_the_size(size: int) -> None:
     body = sample_body(size, number=7)
     assert len(body) == size
