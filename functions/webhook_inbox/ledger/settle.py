@@ -212,7 +212,8 @@ def _change(run: Run, settlement: Settlement, sent_at: datetime) -> Change:
         remove.append("unknown_since")
     if settlement.status in {Status.DONE, Status.SKIPPED}:
         values["done_at"] = to_ms(now)
-        remove += ["due_bucket", "due_at", "next_attempt_at", *_OF_THE_LEASE]
+        remove += ["due_bucket", "due_at", "next_attempt_at"]
+        remove += _OF_THE_LEASE
         if settlement.status is Status.DONE:
             # The history keeps the errors of earlier attempts.
             remove.append("last_error")
