@@ -95,15 +95,15 @@ LOOK_AT_RUN: Final = 0.5
 # -- bytes
 
 # An event's row without its body, its entry in `by_received`, a run, an effect.
-EVENT_BYTES: Final = 513
-ENTRY_BYTES: Final = 137
-RUN_BYTES: Final = 576
+EVENT_BYTES: Final = 392
+ENTRY_BYTES: Final = 126
+RUN_BYTES: Final = 456
 EFFECT_BYTES: Final = 488
 # The lines, and their bytes, that the functions write for a delivery, a run and a pass.
-DELIVERY_LOG: Final = (2, 960)
-REJECTED_LOG: Final = (2, 931)
-RUN_LOG: Final = (2, 1035)
-PASS_LOG: Final = (2, 650)
+DELIVERY_LOG: Final = (1, 733)
+REJECTED_LOG: Final = (1, 686)
+RUN_LOG: Final = (1, 812)
+PASS_LOG: Final = (1, 396)
 # The metrics in CloudWatch that new events and finished runs write: of the inbox, of each source,
 # of each handler.
 METRICS: Final = 4
