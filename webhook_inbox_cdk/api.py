@@ -18,16 +18,14 @@ from webhook_inbox.configuration.inbox_toml import ThrottleSpec
 from webhook_inbox.domain.metrics import THROTTLED, THROTTLED_BY_ROUTE
 
 # No body, header or query string: some providers put tokens there. No path: a completion's and an
-# approval link's path ends in its token. Ingest's log has the source, under integrationRequestId.
+# approval link's path ends in its token. Ingest's log has the source, under `request_id`.
+# CloudWatch adds the time.
 ACCESS_LOG: Final = {
     "requestId": "$context.requestId",
-    "time": "$context.requestTime",
     "method": "$context.httpMethod",
     "route": "$context.routeKey",
     "status": "$context.status",
     "sourceIp": "$context.identity.sourceIp",
-    "responseLength": "$context.responseLength",
-    "integrationRequestId": "$context.integration.requestId",
     "integrationLatency": "$context.integrationLatency",
     "integrationError": "$context.integrationErrorMessage",
 }

@@ -48,7 +48,7 @@ def test_a_run_is_done_and_its_message_deleted(inbox: Inbox) -> None:
     done = run(inbox, "lab.fine")
     assert (done.status, done.attempt_count) == (Status.DONE, 1)
     assert done.code_version == "0123456789ab"
-    assert done.claimed_by.startswith("processor/")
+    assert done.attempts[-1].worker.startswith("processor/")
 
 
 def test_the_common_path_costs_one_read_and_two_writes(inbox: Inbox, faults: Faults) -> None:

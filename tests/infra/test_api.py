@@ -286,8 +286,8 @@ def test_access_log_names_request_status_and_latency(dev: Template) -> None:
     written = json.loads(dev.one(STAGE)["AccessLogSettings"]["Format"])
     assert written == ACCESS_LOG
     assert {"requestId", "method", "route", "status", "integrationLatency"} <= set(written)
-    # With it ingest's own line is found, which has the source.
-    assert written["integrationRequestId"] == "$context.integration.requestId"
+    # With it ingest's own line is found, whose `request_id` it is, and which has the source.
+    assert written["requestId"] == "$context.requestId"
 
 
 def test_access_log_holds_nothing_that_may_be_a_secret() -> None:

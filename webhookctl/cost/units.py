@@ -98,7 +98,7 @@ LOOK_AT_RUN: Final = 0.5
 # An event's row without its body, its entry in `by_received`, a run, an effect.
 EVENT_BYTES: Final = 393
 ENTRY_BYTES: Final = 127
-RUN_BYTES: Final = 576
+RUN_BYTES: Final = 456
 EFFECT_BYTES: Final = 488
 # The lines, and their bytes, that the functions write for a delivery, a run and a pass.
 DELIVERY_LOG: Final = (1, 734)

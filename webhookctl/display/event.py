@@ -107,6 +107,11 @@ def names_of(overview: Overview) -> list[str]:
     return list(dict.fromkeys((*overview.event.runs, *(run.handler for run in overview.runs))))
 
 
+def _worker(run: Run) -> str:
+    """Returns the worker that has leased a run, or that leased it last."""
+    return run.claimed_by or (run.attempts[-1].worker if run.attempts else "")
+
+
 def _run_object(overview: Overview, name: str, now: datetime, logs: Logs | None) -> dict[str, Any]:
     run = next((run for run in overview.runs if run.handler == name), None)
     attempts = (
@@ -123,7 +128,7 @@ def _run_object(overview: Overview, name: str, now: datetime, logs: Logs | None)
         "status": str(run.status if run else EventStatus.ACCEPTED),
         "attempt_count": run.attempt_count if run else 0,
         "generation": run.generation if run else 0,
-        "claimed_by": run.claimed_by or None if run else None,
+        "claimed_by": _worker(run) or None if run else None,
         "claimed_until": iso(run.claimed_until if run else None),
         "next_attempt_at": iso(run.next_attempt_at if run else None),
         "done_at": iso(run.done_at if run else None),

@@ -203,7 +203,7 @@ class IdempotentReceiver:
             "event_id": event.event_id,
             "written_at": to_ms(event.received_at),
             "expires_at": to_seconds(event.received_at + EVENT_LIFE),
-            **({"ignored": event.fingerprint, "type": event.type} if ignored else {}),
+            **({"ignored": str(event.fingerprint), "type": event.type} if ignored else {}),
         }
         self._table.put(row, when=when)
 

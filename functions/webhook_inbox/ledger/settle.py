@@ -191,6 +191,10 @@ def with_lost(run: Run, *, before: int, noticed_at: datetime) -> tuple[Attempt, 
 _TOLD: Final = ("error_line", "error_class", "skip_reason", "attempt_limit")
 
 
+# A run that has ended keeps them in the last entry of its history, for the six weeks of its row.
+_OF_THE_LEASE: Final = ("claimed_at", "claimed_by", "message_id")
+
+
 def _change(run: Run, settlement: Settlement, sent_at: datetime) -> Change:
     now = settlement.now
     values: dict[str, Any] = {"status": str(settlement.status), "last_at": to_ms(now)}
@@ -209,6 +213,7 @@ def _change(run: Run, settlement: Settlement, sent_at: datetime) -> Change:
     if settlement.status in {Status.DONE, Status.SKIPPED}:
         values["done_at"] = to_ms(now)
         remove += ["due_bucket", "due_at", "next_attempt_at"]
+        remove += _OF_THE_LEASE
         if settlement.status is Status.DONE:
             # The history keeps the errors of earlier attempts.
             remove.append("last_error")
