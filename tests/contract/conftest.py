@@ -1,5 +1,7 @@
 """Every port's backends: the double in memory, moto, and the local runtime.
 
+The local runtime is asked by the SDK, and again by ingest's own clients.
+
 A test that asks for a port's fixture runs over all of them. Where moto or ministack differ from
 AWS, the test says how, names AWS's page, and expects them to fail (`aws_differs`).
 """
@@ -13,11 +15,13 @@ from uuid import uuid4
 import pytest
 from moto import mock_aws
 
-from tests.contract.backends import BACKENDS, AwsVault, Lane, MemoryVault, Vault
+from tests.connections import closed_at_the_end
+from tests.contract.backends import BACKENDS, LEAN, AwsVault, Lane, MemoryVault, Vault
 from tests.contract.resources import create_bucket, create_queues, create_table
 from webhook_inbox.adapters.aws import clients
 from webhook_inbox.adapters.aws.clients import steady
 from webhook_inbox.adapters.aws.dynamodb import DynamoTable
+from webhook_inbox.adapters.aws.lean_clients import JsonClient, S3Client
 from webhook_inbox.adapters.aws.s3 import S3Blobs
 from webhook_inbox.adapters.aws.sqs import SqsQueue
 from webhook_inbox.adapters.memory import (
@@ -92,7 +96,19 @@ def _own_session() -> Iterator[None]:
 Clients = Callable[[str], Any]
 
 
-@pytest.fixture(params=BACKENDS)
+class LeanClient:
+    """Ingest's own client; the SDK's creates and rotates, which ingest does not."""
+
+    def __init__(self, service: str) -> None:
+        self._lean = S3Client() if service == "s3" else JsonClient(service)
+        self._steady = steady(service)
+
+    def __getattr__(self, name: str) -> Any:
+        made = name.startswith("create_") or name == "get_waiter"
+        return getattr(self._steady if made else self._lean, name)
+
+
+@pytest.fixture(params=(*BACKENDS, LEAN))
 def aws(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Clients | None]:
@@ -104,7 +120,8 @@ def aws(
             yield steady
     else:
         monkeypatch.setenv("AWS_ENDPOINT_URL", request.getfixturevalue("ministack_url"))
-        yield steady
+        with closed_at_the_end():
+            yield LeanClient if request.param == LEAN else steady
 
 
 @pytest.fixture

@@ -147,6 +147,9 @@ class S3Client:
         return self._send("DELETE", **parameters)
 
     def _send(self, method: str, *, Bucket: str, Key: str, Body: bytes = b"") -> Mapping[str, Any]:  # noqa: N803
+        if not Key:
+            # Its path would be the bucket's own.
+            raise AwsError("InvalidRequest", "the key of an object is empty")
         endpoint = self._endpoints.get(Bucket) or _Endpoint("s3", bucket=Bucket)
         self._endpoints[Bucket] = endpoint
         reply = endpoint.send(method, Key, {}, Body)

@@ -98,9 +98,9 @@ def test_a_server_that_is_not_verified_gets_no_request(
 ) -> None:
     requests: list[bytes] = []
     made = authority.context(**context)  # type: ignore[arg-type]
-    with serving(lambda peer: requests.append(read_request(peer)), context=made) as server:
-        with pytest.raises(ssl.SSLCertVerificationError, match=reason):
-            to_localhost(server).exchange("PUT", "/", {}, b"secret")
+    refused = pytest.raises(ssl.SSLCertVerificationError, match=reason)
+    with serving(lambda peer: requests.append(read_request(peer)), context=made) as server, refused:
+        to_localhost(server).exchange("PUT", "/", {}, b"secret")
 
     assert requests == []
 
@@ -111,9 +111,9 @@ def test_an_authority_that_the_process_does_not_know_is_refused(
     other = tmp_path / "other"
     other.mkdir()
     context = made_authority(other).context("localhost")
-    with serving(lambda peer: None, context=context) as server:
-        with pytest.raises(ssl.SSLCertVerificationError, match="certificate verify failed"):
-            to_localhost(server).exchange("PUT", "/", {}, b"secret")
+    refused = pytest.raises(ssl.SSLCertVerificationError, match="certificate verify failed")
+    with serving(lambda peer: None, context=context) as server, refused:
+        to_localhost(server).exchange("PUT", "/", {}, b"secret")
 
 
 def test_an_old_version_of_tls_is_refused(authority: Authority) -> None:

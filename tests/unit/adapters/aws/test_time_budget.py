@@ -5,7 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from tests.unit.adapters.aws.fake_client import refusal
-from webhook_inbox.adapters.aws.clients import TOTAL_SECONDS, TimeBudget
+from webhook_inbox.adapters.aws.errors import AwsError
+from webhook_inbox.adapters.aws.time_budget import TOTAL_SECONDS, TimeBudget
 from webhook_inbox.domain.errors import NoTimeLeft, Unavailable
 
 
@@ -35,6 +36,8 @@ class Time:
 
 
 THROTTLED = refusal("ThrottlingException")
+# The errors of the SDK's clients and of ingest's own that may pass.
+PASSING = [THROTTLED, AwsError("ThrottlingException", status=400), TimeoutError("timed out")]
 
 
 @pytest.fixture
@@ -56,12 +59,13 @@ def test_a_call_that_succeeds_is_made_once(time: Time, patience: TimeBudget) -> 
     assert time.slept == []
 
 
+@pytest.mark.parametrize("error", PASSING, ids=repr)
 def test_a_call_that_fails_in_passing_is_made_again_after_a_pause(
-    time: Time, patience: TimeBudget
+    time: Time, patience: TimeBudget, error: Exception
 ) -> None:
     call = patience.attempts_of(1.0)
 
-    answer = call("dynamodb", "PutItem", time.attempt(THROTTLED, "stored", seconds=0.01))
+    answer = call("dynamodb", "PutItem", time.attempt(error, "stored", seconds=0.01))
 
     assert answer == "stored"
     assert time.slept == [pytest.approx(0.05)]

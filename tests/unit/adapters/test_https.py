@@ -1,0 +1,102 @@
+"""Keys are fetched from a provider in one exchange: no redirect, no large body, no long wait."""
+
+import json
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from tests.stopwatch import Stopwatch
+from tests.unit.adapters.aws.servers import Script, read_request, serving
+from webhook_inbox.adapters import https
+from webhook_inbox.adapters.aws.connection import Limits
+from webhook_inbox.adapters.https import LIMIT, LIMITS, LONGEST, HttpsFetcher
+from webhook_inbox.domain.errors import Unavailable
+from webhook_inbox.domain.ports import Fetch
+
+
+@pytest.fixture
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine fails no test that is not about time."""
+    monkeypatch.setattr(https, "LIMITS", Limits(connect=5, read=5))
+
+
+def answering(status: int, body: bytes, *, seen: list[bytes], header: bytes = b"x: 1") -> Script:
+    def script(peer: socket.socket) -> None:
+        seen.append(read_request(peer))
+        peer.sendall(b"HTTP/1.1 %d X\r\n%s\r\n\r\n" % (status, header) + body)
+
+    return script
+
+
+def fetched(script: Script, *, path: str = "/keys?kid=1", body: bytes | None = None) -> bytes:
+    with serving(script) as server:
+        return HttpsFetcher().fetch(Fetch(f"http://127.0.0.1:{server.port}{path}", body))
+
+
+@pytest.mark.usefixtures("_patient")
+@pytest.mark.parametrize(
+    ("path", "sent"), [("/keys?kid=1", "/keys?kid=1"), ("", "/"), ("?a=b", "/?a=b"), ("/k#f", "/k")]
+)
+def test_a_document_is_fetched(path: str, sent: str) -> None:
+    seen: list[bytes] = []
+
+    assert fetched(answering(200, b"the keys", seen=seen), path=path) == b"the keys"
+
+    first, *lines = seen[0].split(b"\r\n")
+    assert first == f"GET {sent} HTTP/1.1".encode()
+    assert b"user-agent: webhook-inbox" in lines
+
+
+@pytest.mark.usefixtures("_patient")
+def test_a_body_is_posted() -> None:
+    seen: list[bytes] = []
+
+    assert (
+        fetched(answering(200, b"key", seen=seen), body=json.dumps({"kid": 1}).encode()) == b"key"
+    )
+
+    assert seen[0].startswith(b"POST /keys?kid=1 HTTP/1.1\r\n")
+    assert b"\r\ncontent-type: application/json\r\n" in seen[0]
+    assert seen[0].endswith(b'\r\n\r\n{"kid": 1}')
+
+
+@pytest.mark.usefixtures("_patient")
+@pytest.mark.parametrize("status", [301, 302, 307, 308, 204, 404, 500])
+def test_only_status_200_is_a_document_and_no_redirect_is_followed(status: int) -> None:
+    seen: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        other.settimeout(0)
+        place = b"location: http://127.0.0.1:%d/" % other.getsockname()[1]
+
+        with pytest.raises(Unavailable, match=f"answered {status}"):
+            fetched(answering(status, b"", seen=seen, header=place))
+        with pytest.raises(BlockingIOError):
+            other.accept()
+
+    assert len(seen) == 1
+
+
+@pytest.mark.usefixtures("_patient")
+@pytest.mark.parametrize("header", [b"x: 1", b"content-length: %d" % (LIMIT + 1)])
+def test_a_large_document_is_refused(header: bytes) -> None:
+    with pytest.raises(Unavailable, match="BadReply"):
+        fetched(answering(200, b"x" * (LIMIT + 1), seen=[], header=header))
+    assert len(fetched(answering(200, b"x" * LIMIT, seen=[]))) == LIMIT
+
+
+@pytest.fixture
+def hanging() -> Iterator[str]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_server_that_hangs_is_given_up_in_time(hanging: str, scheme: str) -> None:
+    watch = Stopwatch()
+
+    with pytest.raises(Unavailable, match="TimeoutError"):
+        HttpsFetcher().fetch(Fetch(f"{scheme}://{hanging}/"))
+
+    assert watch.seconds < LONGEST
+    assert 2 * LIMITS.connect + LIMITS.read == LONGEST
