@@ -44,6 +44,7 @@ REST: Final[Tables] = (
     ("`idempotency = { … }`, one of header, field", destination.Idempotency),
     ("`breaker = { … }`", destination.BreakerTable),
     ("`[approvers.NAME]`", approvers.Approvers),
+    ("`[lanes.NAME]`", document.LaneTable),
     ("`[alarms]`", document.Alarms),
     ("`domain = { … }`", document.Domain),
 )

@@ -36,7 +36,7 @@ class Placement:
     """The concurrency, the network and the extra rights of the processors.
 
     Attributes:
-        max_concurrency: concurrent handlers of each lane, 2-1000. All functions of an account
+        max_concurrency: concurrent invocations of each lane, 2-1000. All functions of an account
             share its concurrent executions (10 in a new account, 1000 in others), and `webhookctl
             preflight` compares. The default is the least, so that a backlog leaves some to ingest.
         reserved_concurrency: concurrent executions reserved for each lane, also its upper limit;
@@ -106,7 +106,8 @@ class Processor(InboxFunction):
         self.add_event_source_mapping(
             "Mapping",
             event_source_arn=lane.work.queue_arn,
-            batch_size=1,
+            # Every message of a batch begins at once, so none waits behind another one's run.
+            batch_size=resources.manifest.concurrency.get(lane.name, 1),
             report_batch_item_failures=True,
             max_concurrency=placement.max_concurrency,
         )

@@ -42,7 +42,8 @@ store: Final = SecretsManagerStore(
 secrets: Final = SecretCache(store=store, clock=clock)
 # SINK_URL is set by the local runtime only; in AWS no destination is the sink.
 manifest: Final = Manifest.from_data(MANIFEST).with_sink(os.environ.get("SINK_URL", ""))
-processor: Final = Processor(
+new_processor: Final = partial(
+    Processor,
     manifest=manifest,
     handlers=load,
     table=DynamoTable(steady("dynamodb"), environment.table_name),
@@ -59,12 +60,12 @@ processor: Final = Processor(
     topics=SnsTopics(),
 )
 records: Final = Records(
-    processor,
+    [new_processor() for _ in range(manifest.concurrency.get(environment.lane, 1))],
     executor=executor,
     manifest=manifest,
     clock=clock,
     logger=logger,
-    metrics=MetricLines(environment.metrics_namespace),
+    metrics=partial(MetricLines, environment.metrics_namespace),
     redact=secrets.redact,
 )
 

@@ -6,7 +6,7 @@ from typing import Final
 from simulation.engine.jobs import Job
 from simulation.engine.stepping import Call
 from simulation.engine.virtual_time import quiet, unacknowledged
-from simulation.engine.world import DAY_MS, World
+from simulation.engine.world import DAY_MS, World, all_ended
 from webhook_inbox.domain.ports import Item
 from webhook_inbox.handlers.effects.requests import Word
 from webhook_inbox.ledger.pauses import TENANT_PREFIX
@@ -65,7 +65,7 @@ def _of_job(world: World, slot: str, job: Job) -> Iterator[Choice]:
     call = job.node.call
     if call is not None and call.method == "begin":
         yield from _outcomes(world, slot, call)
-    elif job.wakes <= world.clock.ms:
+    elif job.wakes <= world.clock.ms and not _waits_for_batch(world, job):
         yield ("step", slot, "ok")
         if world.left.faults:
             yield from (("step", slot, how) for how in _faults(world, job, call))
@@ -73,6 +73,12 @@ def _of_job(world: World, slot: str, job: Job) -> Iterator[Choice]:
         yield ("killed", slot)
     if world.left.faults and _may_freeze(world, job):
         yield ("freezes", slot)
+
+
+def _waits_for_batch(world: World, job: Job) -> bool:
+    """Returns whether a run has ended and others of its batch have not: they have one response."""
+    ended = job.node.call is None and job.kind == "processor"
+    return ended and world.scenario.together and not all_ended(world)
 
 
 def _may_freeze(world: World, job: Job) -> bool:

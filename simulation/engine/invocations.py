@@ -87,7 +87,8 @@ def receive(world: World, lane: str, message_id: str) -> None:
     until = from_ms(world.clock.ms + skew) + programs.TIMEOUTS["processor"]
     fifo = lane in world.serial
     most = world.scenario.serial_receives if fifo else world.scenario.max_receive_count
-    worker = Worker(slot, "v1", lane, most)
+    name = "process" if world.scenario.together else slot
+    worker = Worker(name, "v1", lane, most)
     now = world.deployment
     program = programs.processor(now.manifest, now.handlers, message, worker, until)
     about, parts = (worker, message, skew), {"skew": skew, "message": message, "lane": lane}

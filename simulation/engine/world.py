@@ -199,8 +199,11 @@ class World:
         return next((slot for slot in slots if slot not in self.jobs), "")
 
     def kill(self, slot: str) -> None:
-        """Kills the process of an invocation between two calls."""
-        self.mark_troubled(self.jobs.pop(slot))
+        """Kills the process of an invocation between two calls, with its other threads."""
+        shared = self.scenario.together and self.jobs[slot].kind == "processor"
+        threads = [s for s, job in self.jobs.items() if job.kind == "processor"]
+        for each in threads if shared else [slot]:
+            self.mark_troubled(self.jobs.pop(each))
 
     def freeze(self, slot: str) -> None:
         """Freezes a worker until after its lease; it then resumes unaware of the time passed."""
@@ -218,7 +221,8 @@ class World:
             self.mark_troubled(job)  # It was slow; its handler may time out.
         self.clock.ms = to
         for slot in [s for s, job in self.jobs.items() if job.ends <= to and not job.overdue]:
-            self.kill(slot)
+            if slot in self.jobs:  # Its process may have been killed with another slot.
+                self.kill(slot)
 
     def age(self, days: int) -> None:
         """Lets days pass without activity; expired rows are not deleted yet."""
@@ -475,3 +479,9 @@ class World:
         for webhook in self.scenario.webhooks if run[2] == SPLIT else ():
             for item in webhook.items:
                 self.observer.mark_troubled((webhook.source, item), self.limits)
+
+
+def all_ended(world: World) -> bool:
+    """Returns whether all runs that were received have ended."""
+    jobs = (job for job in world.jobs.values() if job.kind == "processor")
+    return all(job.node.call is None for job in jobs)

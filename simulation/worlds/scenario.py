@@ -254,6 +254,8 @@ class Scenario:
         serial_receives: the same for FIFO lanes; fewer than deployed stand for more time.
         drain: the runs of a handler that one pass of the reconciler sends.
         begun: whether the runs of preloaded webhooks were attempted before the schedule starts.
+        together: whether the workers are threads of one process, which make the runs of a batch: a
+            kill ends all of them, and their messages are deleted once all have ended.
     """
 
     name: str
@@ -274,3 +276,4 @@ class Scenario:
     serial_receives: int = 1000
     drain: int = DRAIN
     begun: bool = False
+    together: bool = False

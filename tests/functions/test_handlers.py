@@ -109,7 +109,7 @@ def test_an_invoice_that_is_none_is_dead_at_once(inbox: Inbox, sink: Sink) -> No
 def test_a_downstream_that_is_not_there_is_tried_again(
     inbox: Inbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    destinations = inbox.module("processor").processor._manifest.destinations
+    destinations = inbox.module("processor").manifest.destinations
     model = destinations["model"]
     monkeypatch.setitem(destinations, "model", replace(model, base_url="http://127.0.0.1:9"))
     deliver_sample(inbox, "slack/app_mention__channel")

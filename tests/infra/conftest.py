@@ -69,11 +69,17 @@ async def fulfil(event, ctx):
 Synthesize = Callable[..., Template]
 
 
+CONCURRENT = """
+[lanes.slow]
+concurrency = 5
+"""
+
+
 def write_functions(top: Path, *, inbox: str = INBOX) -> Path:
     """Writes an integrator's part of `functions/` and returns it."""
     functions = top / "functions"
     (functions / "handlers").mkdir(parents=True)
-    (functions / "inbox.toml").write_text('handler_secrets = ["openai"]\n' + inbox)
+    (functions / "inbox.toml").write_text('handler_secrets = ["openai"]\n' + inbox + CONCURRENT)
     (functions / "handlers" / "__init__.py").write_text(REGISTRY)
     (functions / "handlers" / "github_issues.py").write_text(GITHUB)
     (functions / "handlers" / "billing.py").write_text(BILLING)

@@ -87,9 +87,13 @@ def test_dead_letters_survive_their_stack(dev: Template) -> None:
         assert survival(dev.resource(QUEUE, f"{lane}DeadLetters")) == KEPT_ONCE_DEPLOYED
 
 
-def test_messages_come_one_at_a_time_and_fail_one_at_a_time(dev: Template) -> None:
+def test_messages_come_one_at_a_time_unless_their_lane_has_concurrency(dev: Template) -> None:
+    for lane, size in (("default", 1), ("slow", 5)):
+        assert dev.one(MAPPING, f"Processor{lane}")["BatchSize"] == size
+
+
+def test_messages_fail_one_at_a_time(dev: Template) -> None:
     for mapping in dev.all(MAPPING).values():
-        assert mapping["BatchSize"] == 1
         assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
 
 

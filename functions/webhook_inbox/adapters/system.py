@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextvars import copy_context
 from datetime import UTC, datetime
-from threading import Thread
+from threading import Condition, Thread
 
 from webhook_inbox.domain.errors import HandlerTimedOut
 from webhook_inbox.domain.ports import R, T
@@ -45,10 +45,30 @@ class ThreadExecutor:
     Python cannot end a thread. One that is still running after its time-out is abandoned, and
     `alive` is True: the process has to end before it takes another run, or the handler would
     continue without its lease.
+
+    Runs of one process at the same time begin with `begin`. A handler that does not stop keeps its
+    lease until the other runs have ended: the process ends right after its settlement, and would
+    end them too.
     """
 
     def __init__(self) -> None:
         self._abandoned: list[Thread] = []
+        self._changed = Condition()
+        self._open = 0
+        self._overdue = 0
+        self._until = 0.0
+
+    def begin(self, runs: int, *, seconds: float) -> None:
+        """Starts so many runs; after `seconds` none waits for another one any more."""
+        with self._changed:
+            self._open, self._overdue = runs, 0
+            self._until = time.monotonic() + seconds
+
+    def ended(self) -> None:
+        """Says that one of them is settled."""
+        with self._changed:
+            self._open -= 1
+            self._changed.notify_all()
 
     @property
     def alive(self) -> bool:
@@ -72,11 +92,20 @@ class ThreadExecutor:
         thread.start()
         thread.join(seconds)
         if thread.is_alive():
+            self._await_others()
             self._abandoned.append(thread)
             raise HandlerTimedOut(f"still running after {seconds:g} s")
         if raised:
             # Popped, so that the traceback's frame does not reference the error.
             raise raised.pop()
+
+    def _await_others(self) -> None:
+        """Waits until each of the other runs is settled or overdue as well."""
+        with self._changed:
+            self._overdue += 1
+            self._changed.notify_all()
+            left = max(self._until - time.monotonic(), 0.0)
+            self._changed.wait_for(lambda: self._overdue >= self._open, timeout=left)
 
 
 class ThreadParallel:

@@ -30,7 +30,15 @@ from webhook_inbox.configuration.handler_modules import (
 )
 from webhook_inbox.configuration.inbox_toml import Configuration
 from webhook_inbox.domain.errors import ConfigurationError
-from webhook_inbox.domain.manifest import MODULE, SPLIT, SPLITTER, HandlerSpec, Manifest, SourceSpec
+from webhook_inbox.domain.manifest import (
+    DEFAULT_LANE,
+    MODULE,
+    SPLIT,
+    SPLITTER,
+    HandlerSpec,
+    Manifest,
+    SourceSpec,
+)
 from webhook_inbox.domain.similar_names import did_you_mean
 
 IMPORT_TIMEOUT: Final = 30.0
@@ -65,6 +73,7 @@ def compile_manifest(
     _check_sources(handlers, known=settings.sources, root=root)
     _check_types(handlers.values(), settings.sources, root=root)
     _check_lanes(handlers.values(), root=root)
+    _check_concurrency(handlers.values(), settings.concurrency, file=root / "inbox.toml")
     _check_destinations(handlers, known=settings.destinations, root=root)
     _check_mentions(known=settings.destinations, root=root)
     check_approvals(root, settings.approvers)
@@ -77,6 +86,7 @@ def compile_manifest(
         destinations=settings.destinations,
         secrets=settings.secrets,
         approvers=settings.approvers,
+        concurrency={n: many for n, many in settings.concurrency.items() if many > 1},
     )
     return replace(manifest, version=_version(manifest))
 
@@ -203,6 +213,43 @@ def _check_lanes(handlers: Iterable[HandlerSpec], *, root: Path) -> None:
                 f"{shown(module_file(root, spec.module))}: lane {spec.lane!r} has"
                 f" {serial.name!r}, which is serial and needs a FIFO queue, and {plain.name!r},"
                 " which is not; give one of them another lane"
+            )
+
+
+def _check_concurrency(
+    handlers: Iterable[HandlerSpec], concurrency: Mapping[str, int], *, file: Path
+) -> None:
+    """Rejects the concurrency of a lane that does not have exactly one handler.
+
+    A handler that ends its process ends the other runs of the invocation, so they must be its own
+    (G8). The default lane also has the inbox's own handlers.
+    """
+    lanes: dict[str, list[HandlerSpec]] = {}
+    for spec in handlers:
+        lanes.setdefault(spec.lane, []).append(spec)
+    for lane in concurrency:
+        place, users = f"{shown(file)} [lanes.{lane}]", lanes.get(lane, [])
+        if lane == DEFAULT_LANE:
+            raise ConfigurationError(
+                f"{place}: the default lane is shared; give the handler a lane of its own with"
+                ' lane="…" in its declaration, and that lane the concurrency'
+            )
+        if not users:
+            known, guess = ", ".join(sorted(lanes)) or "none", did_you_mean(lane, lanes)
+            raise ConfigurationError(
+                f"{place}: no handler declares this lane (declared: {known});"
+                f" {guess + ' Otherwise ' if guess else ''}remove the table"
+            )
+        if users[0].serial:
+            raise ConfigurationError(
+                f"{place}: {users[0].name!r} is serial, so its runs wait for each other; remove"
+                " the table"
+            )
+        if len(users) > 1:
+            named = ", ".join(repr(spec.name) for spec in users)
+            raise ConfigurationError(
+                f"{place}: the lane has {named}, and one that ends its process would end the runs"
+                " of the others; give each a lane of its own"
             )
 
 

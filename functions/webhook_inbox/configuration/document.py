@@ -209,6 +209,17 @@ class Domain(ConfigTable):
     )
 
 
+class LaneTable(ConfigTable):
+    """`[lanes.NAME]`: how the processor of a lane works."""
+
+    concurrency: int = Field(
+        default=1,
+        ge=1,
+        le=10,
+        description="how many runs one invocation makes at the same time, 1 to 10",
+    )
+
+
 class Overrides(ConfigTable):
     """The changes of one stage to the file's tables, validated after they are merged."""
 
@@ -219,6 +230,7 @@ class Overrides(ConfigTable):
     approvers: dict[str, Any] = Field(
         default={}, description="tables [stages.STAGE.approvers.NAME]"
     )
+    lanes: dict[str, Any] = Field(default={}, description="tables [stages.STAGE.lanes.NAME]")
     alarms: dict[str, Any] = Field(default={}, description="the table [stages.STAGE.alarms]")
     domain: dict[str, Any] = Field(default={}, description="the table [stages.STAGE.domain]")
     throttle: dict[str, Any] = Field(default={}, description="the table [stages.STAGE.throttle]")
@@ -235,6 +247,7 @@ class InboxDocument(ConfigTable):
         default={}, description="tables [destinations.NAME]"
     )
     approvers: dict[Name, Approvers] = Field(default={}, description="tables [approvers.NAME]")
+    lanes: dict[Name, LaneTable] = Field(default={}, description="tables [lanes.NAME]")
     alarms: Alarms = Field(default=Alarms(), description="the table [alarms]")
     domain: Domain | None = Field(
         default=None, description="{ name = …, certificate = …, hosted_zone = … }"

@@ -14,6 +14,7 @@ _TABLES: Final = {
     "sources": 2,
     "destinations": 2,
     "approvers": 2,
+    "lanes": 2,
     "stages": 2,
     "alarms": 1,
     "domain": 1,

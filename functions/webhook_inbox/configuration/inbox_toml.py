@@ -82,6 +82,7 @@ class Configuration:
             contain them.
         stages: the names of the stages with tables of their own.
         approvers: the groups of people who approve effects, by name.
+        concurrency: the runs that one invocation makes at the same time, by lane.
     """
 
     sources: Mapping[str, SourceSpec]
@@ -95,6 +96,7 @@ class Configuration:
     stages: tuple[str, ...] = ()
     domain: DomainSpec | None = None
     approvers: Mapping[str, ApproversSpec] = field(default_factory=dict)
+    concurrency: Mapping[str, int] = field(default_factory=dict)
 
 
 def load(path: Path, *, stage: str) -> Configuration:
@@ -199,6 +201,7 @@ def _configuration(document: dict[str, Any], *, local: bool = False) -> Configur
         sources=sources,
         destinations=destinations,
         approvers=approvers,
+        concurrency={name: table.concurrency for name, table in inbox.lanes.items()},
         secrets=tuple(sorted({*verifying, *calling, *inbox.handler_secrets})),
         alarms=_alarms(inbox.alarms),
         domain=domain,

@@ -226,7 +226,10 @@ class ApproversSpec:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The sources, handlers, destinations and groups of approvers of a stage, by name."""
+    """The sources, handlers, destinations and groups of approvers of a stage, by name.
+
+    `concurrency` has the runs that one invocation makes at the same time, by lane; 1 where absent.
+    """
 
     stage: str = "dev"
     version: str = ""
@@ -235,6 +238,7 @@ class Manifest:
     destinations: Mapping[str, DestinationSpec] = field(default_factory=dict)
     secrets: tuple[str, ...] = ()
     approvers: Mapping[str, ApproversSpec] = field(default_factory=dict)
+    concurrency: Mapping[str, int] = field(default_factory=dict)
 
     def wants(self, source: SourceSpec, type_: str) -> bool:
         """Returns whether the source stores events of this type."""
@@ -301,9 +305,7 @@ class Manifest:
     def to_data(self) -> dict[str, Any]:
         """Returns plain dicts, lists and scalars, for `from_data`."""
         data = asdict(self)
-        if not self.approvers:
-            del data["approvers"]
-        return data
+        return {k: v for k, v in data.items() if v or k not in {"approvers", "concurrency"}}
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> "Manifest":
@@ -316,6 +318,7 @@ class Manifest:
             destinations={n: _destination(spec) for n, spec in data["destinations"].items()},
             secrets=tuple(data["secrets"]),
             approvers={n: ApproversSpec(**s) for n, s in data.get("approvers", {}).items()},
+            concurrency=data.get("concurrency", {}),
         )
 
 

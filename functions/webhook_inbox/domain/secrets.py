@@ -112,9 +112,10 @@ class SecretCache:
         Nor a long part of a secret that is JSON, nor a URL's password or token, nor their forms in
         base64, hex, URLs and JSON.
         """
-        copies = self._copies.values()
+        # Another thread may add a copy or a token meanwhile.
+        copies = tuple(self._copies.values())
         seen = {value for copy in copies for values in copy.secrets.values() for value in values}
-        seen.update(self._concealed)
+        seen.update(tuple(self._concealed))
         found = {form for value in seen for form in _forms(value) if form in text}
         # The longest first, since one may be the prefix of another.
         for form in sorted(found, key=len, reverse=True):

@@ -163,3 +163,54 @@ def test_a_pool_raises_the_first_error_in_order_once_all_have_ended() -> None:
 
 def test_a_pool_has_nothing_to_do_without_items() -> None:
     assert ThreadParallel(2).map(str, []) == []
+
+
+def test_a_run_that_does_not_stop_keeps_its_lease_until_the_others_have_ended() -> None:
+    """The process ends after its settlement, and would end the others too."""
+    executor, go_on, settled = ThreadExecutor(), threading.Event(), threading.Event()
+
+    def hanging() -> str:
+        with pytest.raises(HandlerTimedOut):
+            executor.run(lambda: go_on.wait(LONG) and None, seconds=0.01)
+        return "others settled" if settled.is_set() else "too early"
+
+    def other() -> None:
+        executor.run(lambda: None, seconds=LONG)
+        # Not before the first one waits for this run.
+        with executor._changed:
+            executor._changed.wait_for(lambda: executor._overdue, timeout=LONG)
+        settled.set()
+        executor.ended()
+
+    executor.begin(2, seconds=LONG)
+    found = ThreadParallel(2).map(lambda work: work(), [hanging, other])
+
+    assert found == ["others settled", None]
+    assert executor.alive
+    go_on.set()
+
+
+def test_runs_that_do_not_stop_do_not_wait_for_each_other() -> None:
+    executor, go_on = ThreadExecutor(), threading.Event()
+
+    def hanging(_: int) -> None:
+        with pytest.raises(HandlerTimedOut):
+            executor.run(lambda: go_on.wait(LONG) and None, seconds=0.01)
+        executor.ended()
+
+    executor.begin(3, seconds=LONG)
+    ThreadParallel(3).map(hanging, range(3))
+
+    assert executor.alive
+    go_on.set()
+
+
+def test_a_run_that_does_not_stop_waits_no_longer_than_to_the_end_of_the_invocation() -> None:
+    executor, go_on = ThreadExecutor(), threading.Event()
+
+    executor.begin(2, seconds=0.01)
+    with pytest.raises(HandlerTimedOut):
+        executor.run(lambda: go_on.wait(LONG) and None, seconds=0.01)
+
+    assert executor.alive
+    go_on.set()

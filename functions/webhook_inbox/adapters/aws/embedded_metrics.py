@@ -6,10 +6,10 @@ Source: AWS's specification of the embedded metric format.
 """
 
 import json
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
 from typing import Any, Final
 
 from webhook_inbox.domain.metrics import Metric
@@ -18,8 +18,12 @@ from webhook_inbox.domain.timestamps import to_ms
 # The values that one metric may have in a line.
 VALUES: Final = 100
 
-# Before a process ends by `os._exit`, nothing else flushes the output.
-_print: Final = partial(print, flush=True)
+
+def _print(line: str) -> None:
+    # In one write, since other threads may write lines; flushed, since nothing else flushes the
+    # output before a process ends by `os._exit`.
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 @dataclass(slots=True)

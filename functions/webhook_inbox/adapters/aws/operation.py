@@ -7,6 +7,7 @@ about a retry.
 from collections.abc import Mapping
 from datetime import timedelta
 from functools import cached_property
+from threading import Lock
 from typing import Any, Final
 
 from botocore.config import Config
@@ -31,6 +32,7 @@ from webhook_inbox.domain.errors import Permanent, Transient
 CONNECT_TIMEOUT: Final = 2.0
 READ_TIMEOUT: Final = 10.0
 A_DAY: Final = 86_400
+_CREATING: Final = Lock()
 TEXT: Final = 300
 # Codes of calls that certainly had no effect and may succeed later.
 _REFUSED: Final = frozenset(
@@ -134,14 +136,18 @@ class AwsOperation:
 
     @cached_property
     def _client(self) -> Any:
-        # Created at the first call, since a handler is imported without a region.
-        return self._given or session().create_client(
-            self._service,
-            region_name=self._region or None,
-            config=Config(
-                connect_timeout=CONNECT_TIMEOUT,
-                read_timeout=self._timeout,
-                retries={"mode": "standard", "total_max_attempts": 1},
-                tcp_keepalive=True,
-            ),
-        )
+        if self._given:
+            return self._given
+        # Created at the first call, since a handler is imported without a region. A session may
+        # create one client at a time.
+        with _CREATING:
+            return session().create_client(
+                self._service,
+                region_name=self._region or None,
+                config=Config(
+                    connect_timeout=CONNECT_TIMEOUT,
+                    read_timeout=self._timeout,
+                    retries={"mode": "standard", "total_max_attempts": 1},
+                    tcp_keepalive=True,
+                ),
+            )

@@ -180,6 +180,8 @@ def test_the_processors_own_answers_are_read_as_they_are_meant(
     source = mapping(filled(work, "a", "b"), batch_size=10)
     batch = polled(source)
 
-    source.finish(batch, respond(event(batch), lambda record: record["body"] in failing))
+    source.finish(
+        batch, respond(event(batch), lambda records: [r["body"] in failing for r in records])
+    )
 
     assert work.bodies == list(failing)
