@@ -1,5 +1,6 @@
 """One connection, against servers that answer well, badly, late, or not at all."""
 
+import select
 import socket
 import struct
 import threading
@@ -387,6 +388,8 @@ def test_no_request_gets_the_response_of_another_one(
             # The bytes that come late are there before the next request. HTTP/1.1 cannot tell those
             # that come after it from its response.
             done[number].wait(10)
+            if behaviour is _and_more_later and connection._socket is not None:
+                select.select([connection._socket], [], [], 10)
         connection.close()
 
 
