@@ -142,10 +142,10 @@ DAMAGES: dict[str, tuple[str, str, Damage]] = {
     ),
     "the run is gone": (
         "G1",
-        "mail of e1 ended as None",
+        "mail of event#acme#e1 ended as None",
         lambda world: world.aws.table.delete(run_key(*RUN)),
     ),
-    "the run still waits": ("G1", "mail of e1 ended as failed", change(status="failed")),
+    "the run still waits": ("G1", "mail of event#acme#e1 ended as failed", change(status="failed")),
     "the sink knows nothing": ("G1", "its sink was not called", lambda w: w.observer.posts.clear()),
     "the run was posted twice": (
         "G8",

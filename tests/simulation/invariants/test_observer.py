@@ -22,7 +22,7 @@ OTHER_RUN = (*OTHER, "mail")
 REFERENCE = RunMessage(*RUN)
 NOW = 1_000_000_000
 FORGED = replace(FIRST, forged=True)
-ROW: Item = {"source": "acme", "event_id": "e1", "expires_at": 1, "runs": ["mail"]}
+ROW: Item = {"pk": "event#acme#e1", "expires_at": 1, "runs": ["mail"]}
 ALIVE = {**ROW, **payloads.pack(FIRST.body, source="acme").attributes, "expires_at": NOW}
 EXPIRED = {**ALIVE, "expires_at": NOW // 1000 - 1}
 GUARDED = {**ALIVE, "guard": "guard"}

@@ -83,7 +83,7 @@ def test_an_event_whose_runs_were_never_sent_is_found(monkeypatch: pytest.Monkey
     assert found["status"] == "pending"
     world.restore(snapshot)
     monkeypatch.setattr(invocations, "reconcile", lambda world: None)
-    with pytest.raises(Violation, match="mail of e1 was not enqueued"):
+    with pytest.raises(Violation, match="mail of event#acme#e1 was not enqueued"):
         healing._pass(world)
 
 

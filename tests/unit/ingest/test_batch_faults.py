@@ -176,7 +176,7 @@ def test_a_worker_that_outlives_its_lease_meets_its_successor(world: Batches, nu
     world.process(zombies, by="zombie")
 
     finish(world, batch)
-    assert world.split_of(batch).claimed_by == "worker-1"
+    assert world.split_of(batch).attempts[-1].worker == "worker-1"
 
 
 def test_two_batches_with_the_same_items_are_split_at_the_same_time(world: Batches) -> None:

@@ -37,16 +37,23 @@ class Reading:
 
     def __init__(self, delivery: Delivery) -> None:
         self.delivery = delivery
-        self.unreadable = False
+        self._looked = self._unreadable = False
 
     @cached_property
     def document(self) -> object:
-        """The body as JSON; None, with `unreadable` set, if it is not JSON."""
+        """The body as JSON; None if it is not JSON."""
         try:
             return parse(self.delivery.body)
         except ValueError:
-            self.unreadable = True
+            self._unreadable = True
             return None
+
+    def unreadable(self) -> bool:
+        """Tells whether the body was read as JSON and is none."""
+        # A look at its edges does not tell.
+        if self._looked:
+            _ = self.document
+        return self._unreadable
 
     def member(self, name: str) -> object:
         """Returns a member of the body's JSON object, or None; a large body is parsed last."""
@@ -54,6 +61,7 @@ class Reading:
         if len(body) >= LARGE and "document" not in vars(self):
             edge = leading(body, name) or trailing(body, name)
             if edge is not None or is_absent(body, name):
+                self._looked = True
                 return edge and edge.value
         return at(self.document, name)
 
@@ -219,7 +227,7 @@ class Naming:
         reading = Reading(delivery)
         found = _find(self.id, reading)
         if found is None:
-            reason = Reason.MALFORMED if reading.unreadable else Reason.MISSING_EVENT_ID
+            reason = Reason.MALFORMED if reading.unreadable() else Reason.MISSING_EVENT_ID
             raise Rejected(reason, "the delivery has no event id at the provider's location")
         return Identity(
             event_id=event_id(found),
