@@ -19,6 +19,9 @@ from webhook_inbox.domain.errors import ConfigurationError
 
 FILE: Final = 0o644
 DIRECTORY: Final = 0o755
+# The parts of a directory in a cache.
+_CONTENT: Final = "content"
+_DIGEST: Final = "sha256"
 
 
 def files(
@@ -73,11 +76,15 @@ def digest(content: Mapping[str, Path], *, beside: str = "") -> str:
 
 def lay_out(content: Mapping[str, Path], directory: Path) -> None:
     """Writes files into a new directory, with the modes that Lambda needs under every umask."""
-    directory.mkdir()
+    directory.mkdir(parents=True)
     for name, path in content.items():
         target = directory / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, target)
+    _set_modes(directory)
+
+
+def _set_modes(directory: Path) -> None:
     for path in (directory, *directory.rglob("*")):
         path.chmod(DIRECTORY if path.is_dir() else FILE)
 
@@ -117,6 +124,30 @@ def publish(made: Path, target: Path, *, sound: Callable[[], bool]) -> None:
         if target.exists():
             target.rename(Path(scratch, "damaged"))
         made.rename(target)
+
+
+def keep(made: Path, target: Path) -> None:
+    """Moves a directory to its place in a cache, beside the hash of its files.
+
+    Args:
+        made: a directory on the same file system, whose files are in `kept(made)`.
+        target: its place; every build keeps the same files there.
+    """
+    _set_modes(kept(made))
+    content = dict(_exact(kept(made)))
+    (made / _DIGEST).write_text(digest(content), encoding="utf-8")
+    publish(made, target, sound=lambda: sound(target))
+
+
+def sound(target: Path) -> bool:
+    """Tells whether a directory of a cache has exactly the files that were kept there."""
+    wanted = target / _DIGEST
+    return wanted.is_file() and intact(kept(target), wanted.read_text(encoding="utf-8"))
+
+
+def kept(target: Path) -> Path:
+    """Returns the directory with the files that a cache keeps."""
+    return target / _CONTENT
 
 
 @contextmanager

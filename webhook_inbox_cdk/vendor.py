@@ -32,9 +32,6 @@ LOCKED: Final = ("--require-hashes", "--no-deps")
 _COMMENT: Final = re.compile(r"(?:^|(?<=\s))#.*", re.MULTILINE)
 # pip writes these after it unpacked a wheel; they differ between versions of pip and directories.
 _INSTALLERS_OWN: Final = ("INSTALLER", "RECORD", "REQUESTED", "direct_url.json")
-# The parts of a directory in the cache.
-_CONTENT: Final = "content"
-_DIGEST: Final = "sha256"
 
 
 def vendored(
@@ -66,7 +63,7 @@ def _unpacked(lock: Path, *, into: Path, platform: Platform, beside: Sequence[Pa
     versions = "".join(_pins(beside, platform))
     key = "\n".join((wanted, versions, platform.python, *platform.platforms))
     target = into / f"{lock.stem}-{sha256(key.encode()).hexdigest()[:16]}"
-    if not _sound(target):
+    if not tree.sound(target):
         into.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=into) as scratch:
             chosen, constraints = Path(scratch, "requirements.txt"), Path(scratch, "constraints")
@@ -77,13 +74,7 @@ def _unpacked(lock: Path, *, into: Path, platform: Platform, beside: Sequence[Pa
             unpacked = Path(scratch, "unpacked")
             _install(chosen, unpacked, name=shown(lock), options=(*options, *_choice(platform)))
             _keep(unpacked, target)
-    return target / _CONTENT
-
-
-def _sound(kept: Path) -> bool:
-    """Tells whether the cache has a directory's content as it was unpacked."""
-    digest = kept / _DIGEST
-    return digest.is_file() and tree.intact(kept / _CONTENT, digest.read_text(encoding="utf-8"))
+    return tree.kept(target)
 
 
 def _keep(unpacked: Path, target: Path) -> None:
@@ -95,10 +86,8 @@ def _keep(unpacked: Path, target: Path) -> None:
         if not (path.parent.suffix == ".dist-info" and path.name in _INSTALLERS_OWN)
     }
     made = unpacked.with_name("made")
-    made.mkdir()
-    tree.lay_out(content, made / _CONTENT)
-    (made / _DIGEST).write_text(tree.digest(content), encoding="utf-8")
-    tree.publish(made, target, sound=lambda: _sound(target))
+    tree.lay_out(content, tree.kept(made))
+    tree.keep(made, target)
 
 
 def _choice(platform: Platform) -> Iterator[str]:

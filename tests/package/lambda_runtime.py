@@ -4,11 +4,8 @@ https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html
 """
 
 import json
-import os
 import queue
-import shutil
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -207,17 +204,3 @@ def running(
         api.closed.set()
         server.shutdown()
         server.server_close()
-
-
-def interpreter(version: str) -> str | None:
-    """Returns a Python of a version such as "3.13"; None where this machine has none."""
-    code = "import sys; print('%d.%d' % sys.version_info[:2], sys.executable)"
-    # pyenv's commands refuse a version that is not the chosen one.
-    environment = {**os.environ, "PYENV_VERSION": version}
-    for candidate in filter(None, (sys.executable, shutil.which(f"python{version}"))):
-        command = [candidate, "-c", code]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-        found, _, path = done.stdout.strip().partition(" ")
-        if found == version:
-            return path
-    return None
