@@ -20,6 +20,7 @@ KEYS: Final = frozenset(
         "max_concurrency",
         "python",
         "reserved_concurrency",
+        "snapstart",
         "stack",
         "stage",
         "tracing",
@@ -27,7 +28,7 @@ KEYS: Final = frozenset(
     }
 )
 # Those whose value is true or false.
-SWITCHES: Final = frozenset({"dashboard", "local"})
+SWITCHES: Final = frozenset({"dashboard", "local", "snapstart"})
 # An app's other context values may resemble ours a little.
 SIMILARITY: Final = 0.8
 FLAGS: Final = frozenset({"true", "false"})

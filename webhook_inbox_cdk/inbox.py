@@ -61,6 +61,7 @@ class InboxProps:
         dashboard: whether the stack has a dashboard; it costs 3 dollars a month after the
             account's first three.
         tracing: "xray" for X-Ray's traces of the functions, "" for none.
+        snapstart: whether ingest starts from a snapshot; never on the stage "local".
     """
 
     functions: Path
@@ -72,6 +73,7 @@ class InboxProps:
     placement: Placement = field(default_factory=Placement)
     dashboard: bool = False
     tracing: str = ""
+    snapstart: bool = False
 
     @classmethod
     def from_context(
@@ -82,7 +84,7 @@ class InboxProps:
         Context: `stage` (default "dev"); `functions`, another directory than the given one;
         `local`, no wheels in the bundles (implied by the stage "local"); `python`;
         `architecture`; `dashboard`, true to have one; `max_concurrency`;
-        `reserved_concurrency`; `tracing`; and `vpc`, an object with `id`, `availability_zones` and
+        `reserved_concurrency`; `tracing`; `snapstart`, true to have it; and `vpc`, an object with `id`, `availability_zones` and
         `private_subnet_ids`, so that synthesis needs no lookup, and with `gateway_endpoints`, the
         ids of route tables that get endpoints for DynamoDB and S3.
 
@@ -105,6 +107,7 @@ class InboxProps:
             architecture=context.text("architecture") or DEFAULTS.architecture,
             dashboard=context.flag("dashboard"),
             tracing=context.text("tracing"),
+            snapstart=context.flag("snapstart"),
             placement=Placement(
                 max_concurrency=DEFAULT_CONCURRENCY if many is None else many,
                 reserved_concurrency=context.number("reserved_concurrency"),
@@ -129,7 +132,9 @@ class WebhookInbox(Construct):
         super().__init__(scope, construct_id)
         self.manifest = self._compiled(props)
         resources = self._resources(props)
-        ingest = Ingest(self, "Ingest", resources)
+        # The local runtime changes the functions themselves, and a version never changes.
+        snapstart = props.snapstart and props.stage != LOCAL
+        ingest = Ingest(self, "Ingest", resources, snapstart=snapstart)
         bundle = resources.workshop.make("processor")
         self.processors = {
             name: Processor(
@@ -155,7 +160,7 @@ class WebhookInbox(Construct):
         api = Api(
             self,
             "Api",
-            ingest=ingest,
+            ingest=ingest.called,
             throttle=settings.throttle,
             sources=settings.throttles,
             tenants=[each.name for each in settings.sources.values() if each.tenant == TENANT_PATH],

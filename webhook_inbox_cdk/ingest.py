@@ -1,5 +1,6 @@
 """The function behind the API: verifies, stores, enqueues and acknowledges deliveries."""
 
+from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 from webhook_inbox_cdk.bucket import HASHED
 from webhook_inbox_cdk.function import InboxFunction, Shape
@@ -14,9 +15,14 @@ class Ingest(InboxFunction):
     """Writes events and decisions, sends messages; reads no index, body or handler's secret.
 
     It may write its document only where a provider delivers its secret itself.
+
+    Attributes:
+        called: what the API calls: the function, or with SnapStart the alias of its last version.
     """
 
-    def __init__(self, scope: Construct, construct_id: str, resources: Resources) -> None:
+    def __init__(
+        self, scope: Construct, construct_id: str, resources: Resources, *, snapstart: bool = False
+    ) -> None:
         bundle = resources.workshop.make("ingest")
         keys = resources.secrets.token_key | resources.secrets.approval_key
         environment = IngestEnvironment(
@@ -35,8 +41,14 @@ class Ingest(InboxFunction):
             # More memory gives more CPU: a cold start must fit into the 2.5 s response time.
             memory=1024,
             environment=environment.variables(),
+            extra={
+                "snap_start": lambda_.SnapStartConf.ON_PUBLISHED_VERSIONS if snapstart else None
+            },
         )
         super().__init__(scope, construct_id, shape)
+        # Lambda takes snapshots of versions only. CloudFormation deletes the one before, whose
+        # snapshot would be billed until then.
+        self.called: lambda_.IFunction = self.add_alias("live") if snapstart else self
         self.allow(
             "dynamodb:GetItem",
             "dynamodb:PutItem",
