@@ -17,6 +17,7 @@ from bench.subjects import INBOX
 # https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
 ONE_CPU: Final = 1769
 MEMORIES: Final = (512, 1024, ONE_CPU)
+INGEST: Final = 512  # MB
 COLD: Final = 0.01
 DELIVERIES: Final = 200_000
 SHARES: Final = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999}
@@ -100,14 +101,15 @@ def budget(results: Results, memory: int) -> dict[str, Percentiles]:
 
 
 def snapstart(results: Results) -> Mapping[str, float]:
-    """Returns dollars for 1,024 MB: a version's cache in 30 days, and a million deliveries' rest.
+    """Returns dollars: for a version's cache in 30 days, and for a million deliveries' cold starts.
 
-    The rest is the restores, and the CPU of the cold starts that they replace.
+    Those are their restores, and the CPU that the restores replace.
     """
     colds, cpu = COLD * 1_000_000, results.cold.time(INBOX).median / 1e3
+    gb = INGEST / 1024
     return {
-        "CACHE": CACHED * 30 * 86_400,
-        "RESTORES": RESTORED * colds,
+        "CACHE": CACHED * gb * 30 * 86_400,
+        "RESTORES": RESTORED * gb * colds,
         "COLD_CPU": GB_SECOND * colds * cpu * ONE_CPU / 1024,
     }
 

@@ -104,8 +104,8 @@ def measure(*, processes: int = 5, runs: int = 200) -> list[Measurement]:
     """Measures each variant in so many processes, interleaved."""
     with tempfile.TemporaryDirectory() as name:
         built = Path(name) / "functions"
-        _build(built)
-        recorded = {variant: _recorded(built, *what) for variant, what in RUNS.items()}
+        build(built)
+        recorded = {variant: record_run(built, *what) for variant, what in RUNS.items()}
         # The bare handler makes the calls of a run without effects.
         recorded = {BARE: recorded["no effect"], **recorded}
         samples: dict[str, list[Sample]] = {variant: [] for variant in recorded}
@@ -120,14 +120,15 @@ def _spread(values: Sequence[float]) -> tuple[float, float, float]:
     return median(values), min(values), max(values)
 
 
-def _build(directory: Path) -> None:
+def build(directory: Path) -> None:
     """Lays the project out with its compiled manifest and its bytecode, as a bundle does."""
     shutil.copytree(PROJECT, directory, ignore=shutil.ignore_patterns("__pycache__"))
     write_module(compile_manifest(directory, stage="local"), directory)
     compileall.compile_dir(directory, quiet=1)
 
 
-def _environment(built: Path, **more: str) -> dict[str, str]:
+def function_variables(built: Path, **more: str) -> dict[str, str]:
+    """Returns the whole environment of a function that is laid out there."""
     own = {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": os.pathsep.join((str(built), str(FUNCTIONS), str(FUNCTIONS.parent))),
@@ -145,12 +146,12 @@ def _environment(built: Path, **more: str) -> dict[str, str]:
     return {**own, **more}
 
 
-def _recorded(built: Path, event_type: str, handler: str) -> dict[str, Any]:
+def record_run(built: Path, event_type: str, handler: str) -> dict[str, Any]:
     """Returns an invocation of a run, and the answers to its calls."""
     with served(Recorded([])) as url:
         done = subprocess.run(  # noqa: S603 - our own interpreter
             [sys.executable, "-m", "bench.recorded", "processor", event_type, handler],
-            env=_environment(built, SINK_URL=url),
+            env=function_variables(built, SINK_URL=url),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
@@ -171,7 +172,7 @@ def _sample(built: Path, variant: str, recorded: Mapping[str, Any], runs: int) -
         done = subprocess.run(  # noqa: S603 - our own interpreter
             [sys.executable, "-c", MEASURED, module, str(runs), str(WARM_UP)],
             input=json.dumps(recorded["event"]),
-            env=_environment(built, **environment),
+            env=function_variables(built, **environment),
             capture_output=True,
             text=True,
             check=False,

@@ -106,17 +106,16 @@ class Api(Construct):
         )
         # The stage's settings may name only routes that exist.
         self.stage.node.add_dependency(*routes)
-        self._access_log = logs.LogGroup(
+        self.access_log = logs.LogGroup(
             self,
             "AccessLogs",
-            retention=logs.RetentionDays.ONE_MONTH,
             removal_policy=RemovalPolicy.DESTROY,
         )
-        waive(self._access_log, {"CKV_AWS_158": CLOUDWATCH_KEY})
+        waive(self.access_log, {"CKV_AWS_158": CLOUDWATCH_KEY})
         resource = self.stage.node.default_child
         assert isinstance(resource, apigatewayv2.CfnStage)  # noqa: S101 - narrows the type
         resource.access_log_settings = apigatewayv2.CfnStage.AccessLogSettingsProperty(
-            destination_arn=self._access_log.log_group_arn, format=json.dumps(ACCESS_LOG)
+            destination_arn=self.access_log.log_group_arn, format=json.dumps(ACCESS_LOG)
         )
         resource.route_settings = {key: _settings(limit) for key, limit in limits.items()}
         self._count_throttled(harmless=(UNKNOWN, STATUS, *([APPROVALS] if approvals else ())))
@@ -152,7 +151,7 @@ class Api(Construct):
             logs.MetricFilter(
                 self,
                 name,
-                log_group=self._access_log,
+                log_group=self.access_log,
                 filter_pattern=pattern,
                 metric_namespace=names.metrics_namespace(self),
                 metric_name=name,

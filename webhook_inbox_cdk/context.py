@@ -4,22 +4,28 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, TypeVar
 
 from constructs import Construct
 
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.similar_names import did_you_mean
 
+T = TypeVar("T", int, None)
+
 KEYS: Final = frozenset(
     {
         "architecture",
         "dashboard",
         "functions",
+        "ingest_memory",
         "local",
+        "log_retention",
         "max_concurrency",
+        "processor_memory",
         "python",
         "reserved_concurrency",
+        "snapstart",
         "stack",
         "stage",
         "tracing",
@@ -27,7 +33,7 @@ KEYS: Final = frozenset(
     }
 )
 # Those whose value is true or false.
-SWITCHES: Final = frozenset({"dashboard", "local"})
+SWITCHES: Final = frozenset({"dashboard", "local", "snapstart"})
 # An app's other context values may resemble ours a little.
 SIMILARITY: Final = 0.8
 FLAGS: Final = frozenset({"true", "false"})
@@ -74,11 +80,11 @@ class Context:
             _refuse(key, value, "is not true or false")
         return text == "true"
 
-    def number(self, key: str) -> int | None:
-        """Returns a value as an integer."""
+    def number(self, key: str, *, default: T) -> int | T:
+        """Returns a value as an integer, `default` if it is absent."""
         value = self._value(key)
         if value is None:
-            return None
+            return default
         if isinstance(value, bool) or not re.fullmatch(r"-?[0-9]+", str(value)):
             _refuse(key, value, f"is not a whole number; write -c {key}=20")
         return int(value)

@@ -13,10 +13,15 @@ from webhook_inbox_cdk import regions
 from webhook_inbox_cdk.bundle import Bundle
 from webhook_inbox_cdk.waive import waive, wildcard
 
+from webhook_inbox.domain.errors import ConfigurationError
+
 RUNTIMES: Final = {"3.12": lambda_.Runtime.PYTHON_3_12, "3.13": lambda_.Runtime.PYTHON_3_13}
 # A resource, for actions that AWS does not limit to one.
 EVERYTHING: Final = "*"
 ARCHITECTURES: Final = {"arm64": lambda_.Architecture.ARM_64, "x86_64": lambda_.Architecture.X86_64}
+
+# MB. https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
+MEMORY: Final = (128, 10_240)
 
 # Why log groups have no key of their own.
 CLOUDWATCH_KEY: Final = (
@@ -61,10 +66,13 @@ class InboxFunction(lambda_.Function):
         log_group = logs.LogGroup(
             scope,
             f"{construct_id}Logs",
-            retention=logs.RetentionDays.ONE_MONTH,
             removal_policy=RemovalPolicy.DESTROY,
         )
         waive(log_group, {"CKV_AWS_158": CLOUDWATCH_KEY})
+        if not MEMORY[0] <= shape.memory <= MEMORY[1]:
+            raise ConfigurationError(
+                f"{shape.name}_memory is {shape.memory}; Lambda takes {MEMORY[0]} to {MEMORY[1]} MB"
+            )
         role = iam.Role(
             scope, f"{construct_id}Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com")
         )

@@ -9,6 +9,7 @@ from typing import Final, Self
 
 from aws_cdk import Annotations, CfnOutput, Stack
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_logs as logs
 from constructs import Construct
 from webhook_inbox_cdk.alarms import Alarms
 from webhook_inbox_cdk.answer_limit import strictest
@@ -20,14 +21,19 @@ from webhook_inbox_cdk.context import Context
 from webhook_inbox_cdk.dashboard import Dashboard
 from webhook_inbox_cdk.domain import Domain
 from webhook_inbox_cdk.function import InboxFunction
-from webhook_inbox_cdk.ingest import Ingest
+from webhook_inbox_cdk.ingest import INGEST_MEMORY, Ingest
 from webhook_inbox_cdk.ledger import Ledger
 from webhook_inbox_cdk.maintenance import Reconciler, Replay
 from webhook_inbox_cdk.names import metrics_namespace, queue_prefix, stage_of
 from webhook_inbox_cdk.network import needs, vpc_from
 from webhook_inbox_cdk.platform import Platform
 from webhook_inbox_cdk.policies import Policies
-from webhook_inbox_cdk.processor import DEFAULT_CONCURRENCY, Placement, Processor
+from webhook_inbox_cdk.processor import (
+    DEFAULT_CONCURRENCY,
+    PROCESSOR_MEMORY,
+    Placement,
+    Processor,
+)
 from webhook_inbox_cdk.queue import RECEIVES, SERIAL_RECEIVES, Lane
 from webhook_inbox_cdk.resources import Resources
 from webhook_inbox_cdk.saved_queries import saved_queries
@@ -44,6 +50,12 @@ from webhook_inbox.domain.manifest import LOCAL, METADATA, TENANT_PATH, Manifest
 PROD: Final = re.compile("prod(-.*)?")  # also a stage of a second region, such as prod-us
 DEFAULTS: Final = Platform()
 TRACING: Final = frozenset({"", "xray"})
+MONTH: Final = 30
+# https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutRetentionPolicy.html
+RETENTIONS: Final = (
+    *(1, 3, 5, 7, 14, MONTH, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096),
+    *(1827, 2192, 2557, 2922, 3288, 3653),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +73,9 @@ class InboxProps:
         dashboard: whether the stack has a dashboard; it costs 3 dollars a month after the
             account's first three.
         tracing: "xray" for X-Ray's traces of the functions, "" for none.
+        snapstart: whether ingest starts from a snapshot; never on the stage "local".
+        log_retention: the days that CloudWatch keeps all logs.
+        ingest_memory: the memory of ingest, in MB.
     """
 
     functions: Path
@@ -72,6 +87,9 @@ class InboxProps:
     placement: Placement = field(default_factory=Placement)
     dashboard: bool = False
     tracing: str = ""
+    snapstart: bool = False
+    log_retention: int = MONTH
+    ingest_memory: int = INGEST_MEMORY
 
     @classmethod
     def from_context(
@@ -82,7 +100,8 @@ class InboxProps:
         Context: `stage` (default "dev"); `functions`, another directory than the given one;
         `local`, no wheels in the bundles (implied by the stage "local"); `python`;
         `architecture`; `dashboard`, true to have one; `max_concurrency`;
-        `reserved_concurrency`; `tracing`; and `vpc`, an object with `id`, `availability_zones` and
+        `reserved_concurrency`; `ingest_memory` and `processor_memory`; `tracing`; `snapstart`, true
+        to have it; `log_retention`; and `vpc`, an object with `id`, `availability_zones` and
         `private_subnet_ids`, so that synthesis needs no lookup, and with `gateway_endpoints`, the
         ids of route tables that get endpoints for DynamoDB and S3.
 
@@ -96,7 +115,6 @@ class InboxProps:
         """
         context = Context(stack)
         stage = stage_of(stack)
-        many = context.number("max_concurrency")
         return cls(
             functions=context.directory("functions") or functions,
             stage=stage,
@@ -105,9 +123,13 @@ class InboxProps:
             architecture=context.text("architecture") or DEFAULTS.architecture,
             dashboard=context.flag("dashboard"),
             tracing=context.text("tracing"),
+            snapstart=context.flag("snapstart"),
+            log_retention=context.number("log_retention", default=MONTH),
+            ingest_memory=context.number("ingest_memory", default=INGEST_MEMORY),
             placement=Placement(
-                max_concurrency=DEFAULT_CONCURRENCY if many is None else many,
-                reserved_concurrency=context.number("reserved_concurrency"),
+                max_concurrency=context.number("max_concurrency", default=DEFAULT_CONCURRENCY),
+                reserved_concurrency=context.number("reserved_concurrency", default=None),
+                memory=context.number("processor_memory", default=PROCESSOR_MEMORY),
                 vpc=vpc_from(stack, context.table("vpc")),
                 rights=rights,
             ),
@@ -129,7 +151,9 @@ class WebhookInbox(Construct):
         super().__init__(scope, construct_id)
         self.manifest = self._compiled(props)
         resources = self._resources(props)
-        ingest = Ingest(self, "Ingest", resources)
+        # The local runtime changes the functions themselves, and a version never changes.
+        snapstart = props.snapstart and props.stage != LOCAL
+        ingest = Ingest(self, "Ingest", resources, memory=props.ingest_memory, snapstart=snapstart)
         bundle = resources.workshop.make("processor")
         self.processors = {
             name: Processor(
@@ -147,20 +171,23 @@ class WebhookInbox(Construct):
         functions = (ingest, *self.processors.values(), replay, reconciler)
         self._trace(props.tracing, functions)
         settings = inbox_toml.load(props.functions / "inbox.toml", stage=props.stage)
-        logs = [each.log_group.log_group_arn for each in functions]
+        arns = [each.log_group.log_group_arn for each in functions]
         policies = Policies(
-            self, "Policies", resources=resources, replay=replay.function_arn, logs=logs
+            self, "Policies", resources=resources, replay=replay.function_arn, logs=arns
         )
         self._guide(props)
         api = Api(
             self,
             "Api",
-            ingest=ingest,
+            ingest=ingest.called,
             throttle=settings.throttle,
             sources=settings.throttles,
             tenants=[each.name for each in settings.sources.values() if each.tenant == TENANT_PATH],
             statuses=any(source.callers for source in settings.sources.values()),
             approvals=bool(self.manifest.approvers),
+        )
+        self._keep_logs(
+            props.log_retention, [*(each.log_group for each in functions), api.access_log]
         )
         watched = self._watched(resources, api, ingest, replay, reconciler)
         Alarms(self, "Alarms", watched=watched, recipients=settings.alarms)
@@ -191,6 +218,18 @@ class WebhookInbox(Construct):
             raise ConfigurationError(f'tracing: {tracing!r} is not known; use "xray", or remove it')
         for function in functions if tracing else ():
             function.trace()
+
+    @staticmethod
+    def _keep_logs(days: int, groups: Iterable[logs.ILogGroup]) -> None:
+        if days not in RETENTIONS:
+            raise ConfigurationError(
+                f"log_retention: CloudWatch cannot keep logs for {days} days; it takes"
+                f" {', '.join(map(str, RETENTIONS))}"
+            )
+        for group in groups:
+            resource = group.node.default_child
+            assert isinstance(resource, logs.CfnLogGroup)  # noqa: S101 - narrows the type
+            resource.retention_in_days = days
 
     def _domain(self, settings: inbox_toml.Configuration, api: Api) -> str:
         """Returns the base URL: the custom domain's if there is one, or the API's own."""

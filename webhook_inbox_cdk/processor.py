@@ -29,11 +29,13 @@ TIMEOUT = VISIBILITY_TIMEOUT // 6
 # The least that SQS takes. In a new account all functions share 10 executions: two stages with one
 # lane each, their reconcilers and replays leave 2 to ingest; with 5 workers they would leave none.
 DEFAULT_CONCURRENCY: Final = 2
+# In MB: 62 without the handlers' libraries, and up to 27 for each of 10 large bodies at a time.
+PROCESSOR_MEMORY: Final = 512
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The concurrency, the network and the extra rights of the processors.
+    """The concurrency, the memory, the network and the extra rights of the processors.
 
     Attributes:
         max_concurrency: concurrent invocations of each lane, 2-1000. All functions of an account
@@ -41,6 +43,8 @@ class Placement:
             preflight` compares. The default is the least, so that a backlog leaves some to ingest.
         reserved_concurrency: concurrent executions reserved for each lane, also its upper limit;
             at least `max_concurrency`.
+        memory: the memory of each lane's function, in MB; Lambda gives CPU in proportion, one at
+            1,769 MB.
         vpc: the network to run in, for handlers that reach private systems.
         vpc_subnets: the subnets of `vpc`; private ones by default.
         rights: the handlers' own IAM statements.
@@ -48,6 +52,7 @@ class Placement:
 
     max_concurrency: int = DEFAULT_CONCURRENCY
     reserved_concurrency: int | None = None
+    memory: int = PROCESSOR_MEMORY
     vpc: ec2.IVpc | None = None
     vpc_subnets: ec2.SubnetSelection | None = None
     rights: Sequence[iam.PolicyStatement] = ()
@@ -176,7 +181,7 @@ def _shape(resources: Resources, lane: Lane, placement: Placement, bundle: Bundl
         name="processor",
         bundle=bundle,
         timeout=TIMEOUT,
-        memory=512,
+        memory=placement.memory,
         environment=environment.variables(),
         extra={
             "reserved_concurrent_executions": placement.reserved_concurrency,

@@ -201,11 +201,18 @@ def test_a_platform_that_is_not_supported_is_refused(
     )
 
 
-def test_context_sets_the_processors_up(tmp_path: Path) -> None:
+def test_context_sets_the_functions_up(tmp_path: Path) -> None:
     vpc = {"id": "vpc-1", "availability_zones": ["a", "b"], "private_subnet_ids": ["s-a", "s-b"]}
     vpc["gateway_endpoints"] = ["rtb-1", "rtb-2"]
-    numbers = {"max_concurrency": "4", "reserved_concurrency": "5"}
-    context = {"stage": "prod", "local": "true", **numbers, "vpc": json.dumps(vpc)}
+    numbers = {"max_concurrency": "4", "reserved_concurrency": "5", "processor_memory": "768"}
+    numbers |= {"ingest_memory": "640", "log_retention": "14"}
+    context = {
+        "stage": "prod",
+        "local": "true",
+        "snapstart": "true",
+        **numbers,
+        "vpc": json.dumps(vpc),
+    }
     context |= {"python": "3.12", "architecture": "x86_64"}
     app = App(outdir=str(tmp_path), context=context)
     stack = InboxStack(app)
@@ -220,6 +227,11 @@ def test_context_sets_the_processors_up(tmp_path: Path) -> None:
     notes = [entry.data for entry in stack.inbox.node.metadata if entry.type == "aws:cdk:info"]
     assert any("the processors run in a VPC" in note for note in notes)
     function = template.function("processor")
+    assert (function["MemorySize"], template.function("ingest")["MemorySize"]) == (768, 640)
+    assert {each["RetentionInDays"] for each in template.all("AWS::Logs::LogGroup").values()} == {
+        14
+    }
+    assert template.one("AWS::Lambda::Alias")["Name"] == "live"
     assert function["ReservedConcurrentExecutions"] == 5
     assert function["VpcConfig"]["SubnetIds"] == ["s-a", "s-b"]
     assert (function["Runtime"], function["Architectures"]) == ("python3.12", ["x86_64"])

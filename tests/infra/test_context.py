@@ -42,13 +42,13 @@ def test_other_flags_are_refused(given: Any) -> None:
     ("given", "value"), [("20", 20), (" 5 ", 5), (7, 7), ("-1", -1), ("", None)]
 )
 def test_a_number_is_whole(given: Any, value: int | None) -> None:
-    assert context(max_concurrency=given).number("max_concurrency") == value
+    assert context(max_concurrency=given).number("max_concurrency", default=None) == value
 
 
 @pytest.mark.parametrize("given", ["1e3", "1_0", "2.5", 2.5, "many", True, [5], "٣"])
 def test_other_numbers_are_refused(given: Any) -> None:
     with pytest.raises(ConfigurationError, match=r"is not a whole number; write -c max_concurr"):
-        context(max_concurrency=given).number("max_concurrency")
+        context(max_concurrency=given).number("max_concurrency", default=None)
 
 
 @pytest.mark.parametrize("given", ["no/such/directory", "cdk.json", 5])

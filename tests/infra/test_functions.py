@@ -16,6 +16,7 @@ from webhook_inbox.adapters.environment import (
     ProcessorEnvironment,
     ReplayEnvironment,
 )
+from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.secrets import COMPLETION_KEY, TOKEN_KEY
 
 FUNCTIONS = ("ingest", "processor", "replay", "reconciler")
@@ -305,5 +306,35 @@ def test_functions_are_in_no_network_unless_told(dev: Template) -> None:
 
 
 def test_the_reconciler_and_replay_have_a_whole_cpu(dev: Template) -> None:
-    memory = {name: dev.function(name)["MemorySize"] for name in ("reconciler", "replay")}
-    assert memory == {"reconciler": 1769, "replay": 1769}
+    memory = {name: dev.function(name)["MemorySize"] for name in FUNCTIONS}
+    assert memory == {"ingest": 512, "processor": 512, "reconciler": 1769, "replay": 1769}
+
+
+def test_the_memory_of_ingest_and_of_every_lane_can_be_chosen(synthesize: Synthesize) -> None:
+    template = synthesize(Placement(memory=256), ingest_memory=1024)
+    functions = template.all("AWS::Lambda::Function").items()
+    lanes = {each["MemorySize"] for name, each in functions if "Processor" in name}
+
+    assert (template.function("ingest")["MemorySize"], lanes) == (1024, {256})
+    assert template.function("replay")["MemorySize"] == 1769
+
+
+@pytest.mark.parametrize("memory", [127, 10_241])
+def test_a_memory_that_lambda_does_not_have_is_refused(synthesize: Synthesize, memory: int) -> None:
+    with pytest.raises(ConfigurationError, match=f"processor_memory is {memory}; Lambda takes 128"):
+        synthesize(Placement(memory=memory))
+
+
+def test_all_logs_are_kept_for_the_chosen_days(synthesize: Synthesize) -> None:
+    groups = synthesize(log_retention=7).all("AWS::Logs::LogGroup").values()
+
+    # Those of five functions, of which two are lanes, and the access log.
+    assert [each["RetentionInDays"] for each in groups] == [7] * 6
+
+
+@pytest.mark.parametrize("days", [0, 8])
+def test_days_that_cloudwatch_does_not_have_are_refused(synthesize: Synthesize, days: int) -> None:
+    with pytest.raises(
+        ConfigurationError, match=f"cannot keep logs for {days} days; it takes 1, 3"
+    ):
+        synthesize(log_retention=days)

@@ -70,9 +70,10 @@ class Scanned:
 
 @pytest.fixture(scope="session")
 def scanned(tmp_path_factory: pytest.TempPathFactory) -> list[Scanned]:
-    """This repository's stages dev and prod, and a prod with every part in a network."""
+    """This repository's stages dev and prod, and a prod with every part and option."""
     top = tmp_path_factory.mktemp("scanned")
-    everything = {"stage": "prod", "functions": str(_everything(top)), "vpc": NETWORK}
+    functions = str(_everything(top))
+    everything = {"stage": "prod", "functions": functions, "vpc": NETWORK, "snapstart": "true"}
     return [
         _synthesized(top / "dev", {"stage": "dev"}),
         _synthesized(top / "prod", {"stage": "prod"}),

@@ -34,7 +34,7 @@ class Shape:
     sources: int = 1
     handlers: int = 1
     lanes: int = 1
-    ingest: int = 1024
+    ingest: int = 512
     processor: int = 512
     reconciler: int = 1769
     batch: int = 1

@@ -62,7 +62,7 @@ def test_outside_of_a_project_it_estimates_a_new_one(cli: Cli, outside: Path) ->
     shown = cli("cost", "--handlers", "2", "--effects", "1")
     assert shown.code == 0
     assert "events together" in shown.out
-    assert "- Stack: a new project, with 1,024 MB for ingest" in shown.out
+    assert "- Stack: a new project, with 512 MB for ingest" in shown.out
 
 
 @pytest.mark.usefixtures("project")
