@@ -67,7 +67,7 @@ def _summary(results: Results) -> str:
 def _legend(names: Sequence[str]) -> Iterator[str]:
     x = 16.0
     for number, name in enumerate(names):
-        yield _mark(number, x + 6, 68)
+        yield mark(number, x + 6, 68)
         yield f'<text x="{x + 18:.0f}" y="72">{name}</text>'
         x += 50 + 7.2 * len(name)
 
@@ -101,10 +101,10 @@ def _row(step: Step, names: Sequence[str], y: float, scale: float) -> Iterator[s
                 f"{ratio.median:.2f}</text>"
             )
         else:
-            yield _mark(number, x, y)
+            yield mark(number, x, y)
 
 
-def _mark(number: int, x: float, y: float) -> str:
+def mark(number: int, x: float, y: float) -> str:
     """Returns the mark of a handler; its form tells it apart without its colour."""
     r, style = RADIUS, f'style="fill: var(--c{number}); stroke: var(--page); stroke-width: 1.5"'
     if number == 0:

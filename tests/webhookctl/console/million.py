@@ -35,16 +35,23 @@ SHARDS: Final = 4
 
 
 class Million(Table):
-    """Reads as a table with events of a day; everything else is in a small table.
+    """Reads as a table with events of a `span` until now; everything else is in a small table.
 
     Attributes:
         read: the rows that were made.
     """
 
-    def __init__(self, small: MemoryTable, now: datetime, *, events: int = 1_000_000) -> None:
+    def __init__(
+        self,
+        small: MemoryTable,
+        now: datetime,
+        *,
+        events: int = 1_000_000,
+        span: timedelta = timedelta(days=1),
+    ) -> None:
         self._small = small
         self._now = now
-        self._step = timedelta(days=1) / events
+        self._step = span / events
         self.events = events
         self.read = 0
 
@@ -136,7 +143,8 @@ class Million(Table):
         self.read += 1
         pk, at = event_pk(SOURCE, f"evt_{number}"), self.received_at(number)
         if index == BY_RECEIVED:
-            return {"pk": pk, "sk": "event", "type": "paid", "received_at": to_ms(at)}
+            listed = {"type": "paid", "source": SOURCE, "runs": [HANDLER]}
+            return {"pk": pk, "sk": "event", "received_at": to_ms(at), **listed}
         dead = value.startswith(WATCH)
         due_at = dead_due_at(at + RUN_LIFE) if dead else to_ms(self._now) + number
         return {"pk": pk, "sk": f"run#{HANDLER}", "due_at": due_at}
@@ -153,7 +161,7 @@ class Million(Table):
             type="paid",
             received_at=at,
             body=b"",
-            fingerprint="0",
+            fingerprint="0" * 64,
             headers={},
             runs=(HANDLER,),
         )
