@@ -45,6 +45,10 @@ A count of 0 is not written. `source`, `handler` and `destination` have names of
 `none`. The first kind of a duplicate that applies is counted:
 
 @KINDS@
+A stack without a dashboard writes only what alarms or commands use: the total of `Rejected` and
+the reason `contested-enrolment`, of `Runs` the outcome `dead` without its handler. Its console
+counts events in the ledger instead.
+
 Alarms and dashboard also use metrics that AWS writes at no cost:
 
 @AWS@

@@ -63,7 +63,8 @@ class Api(Construct):
     API Gateway gives each route that the stage's settings name a limit of its own: a flood of one
     source takes nothing from the others, from completions or from unknown sources. `tenants` names
     the sources that have a second route, with their tenants in its path; `statuses` adds the route
-    of status URLs, and `approvals` that of approval links.
+    of status URLs, and `approvals` that of approval links. `count_by_route` adds a metric of
+    throttled requests by route.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class Api(Construct):
         tenants: Collection[str] = (),
         statuses: bool = False,
         approvals: bool = False,
+        count_by_route: bool = False,
     ) -> None:
         super().__init__(scope, construct_id)
         self.api = apigatewayv2.HttpApi(
@@ -118,7 +120,8 @@ class Api(Construct):
             destination_arn=self.access_log.log_group_arn, format=json.dumps(ACCESS_LOG)
         )
         resource.route_settings = {key: _settings(limit) for key, limit in limits.items()}
-        self._count_throttled(harmless=(UNKNOWN, STATUS, *([APPROVALS] if approvals else ())))
+        harmless = (UNKNOWN, STATUS, *([APPROVALS] if approvals else ()))
+        self._count_throttled(harmless, by_route=count_by_route)
 
     def _routes(
         self, limits: Mapping[str, ThrottleSpec], ingest: lambda_.IFunction
@@ -139,15 +142,14 @@ class Api(Construct):
             )
         return routes
 
-    def _count_throttled(self, *, harmless: Iterable[str]) -> None:
+    def _count_throttled(self, harmless: Iterable[str], *, by_route: bool) -> None:
         """Counts answers of 429, which API Gateway's own metrics do not tell from other 4xx."""
         throttled = logs.FilterPattern.string_value("$.status", "=", "429")
         # They lose no delivery, and are open to anyone.
         stored = [logs.FilterPattern.string_value("$.route", "!=", route) for route in harmless]
-        for name, pattern, dimensions in (
-            (THROTTLED.name, logs.FilterPattern.all(throttled, *stored), None),
-            (THROTTLED_BY_ROUTE.name, throttled, {"route": "$.route"}),
-        ):
+        total = (THROTTLED.name, logs.FilterPattern.all(throttled, *stored), None)
+        routes = (THROTTLED_BY_ROUTE.name, throttled, {"route": "$.route"})
+        for name, pattern, dimensions in (total, routes) if by_route else (total,):
             logs.MetricFilter(
                 self,
                 name,

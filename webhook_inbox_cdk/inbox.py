@@ -70,8 +70,8 @@ class InboxProps:
         python: the version of Python in Lambda, "3.13" or "3.12".
         architecture: the functions' architecture, "arm64" or "x86_64".
         placement: the concurrency, network and rights of the processors.
-        dashboard: whether the stack has a dashboard; it costs 3 dollars a month after the
-            account's first three.
+        dashboard: whether the stack has a dashboard, and writes the metrics that only it reads; it
+            costs 3 dollars a month after the account's first three, and each metric 0.30.
         tracing: "xray" for X-Ray's traces of the functions, "" for none.
         snapstart: whether ingest starts from a snapshot; never on the stage "local".
         log_retention: the days that CloudWatch keeps all logs.
@@ -185,6 +185,7 @@ class WebhookInbox(Construct):
             tenants=[each.name for each in settings.sources.values() if each.tenant == TENANT_PATH],
             statuses=any(source.callers for source in settings.sources.values()),
             approvals=bool(self.manifest.approvers),
+            count_by_route=props.dashboard,
         )
         self._keep_logs(
             props.log_retention, [*(each.log_group for each in functions), api.access_log]
@@ -272,6 +273,7 @@ class WebhookInbox(Construct):
             },
             queue_prefix=queue_prefix(self),
             metrics_namespace=metrics_namespace(self),
+            dashboard=props.dashboard,
             secrets=Secrets(
                 self,
                 "Secrets",

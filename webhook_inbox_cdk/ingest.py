@@ -42,6 +42,7 @@ class Ingest(InboxFunction):
             queue_url=resources.queue_url,
             queue_prefix=resources.queue_prefix,
             metrics_namespace=resources.metrics_namespace,
+            dashboard=resources.dashboard,
             secret_document=resources.secrets.document(SOURCES),
             generated_keys=keys,
         )

@@ -8,7 +8,7 @@ from webhook_inbox_cdk.alarm_declaration import (
     AlarmDeclaration,
     Severity,
 )
-from webhook_inbox_cdk.watched import Watched
+from webhook_inbox_cdk.watched import Watched, of_function
 
 from webhook_inbox import providers
 from webhook_inbox.domain import metrics
@@ -77,8 +77,8 @@ def _answers(watched: Watched) -> Iterator[AlarmDeclaration]:
         series=(watched.own(metrics.THROTTLED),),
         period=MINUTE,
         text="API Gateway answered 429: a source, or the completions, exceed their throttle, and"
-        f" the deliveries are not stored. The metric {metrics.THROTTLED_BY_ROUTE.name} names the"
-        f" route. {_retries(watched)}",
+        f" the deliveries are not stored. The API's access log names the route."
+        f" {_retries(watched)}",
         first="inbox list --since 1h",
     )
 
@@ -92,7 +92,9 @@ def _retries(watched: Watched) -> str:
 
 
 def _verification(watched: Watched) -> Iterator[AlarmDeclaration]:
-    deliveries = watched.own(metrics.ACKNOWLEDGEMENT_TIME, "SampleCount")
+    # Each is one delivery, or one of few other requests. API Gateway's count has those that it
+    # throttles as well, with which anyone could make the share small.
+    deliveries = of_function("Invocations", watched.ingest)
     # Scaled, since an alarm has one threshold.
     few = f"IF(m1 >= {FEW_AT_LEAST}, {100 * REJECTED_PERCENT // FEW_PERCENT} * m1 / m2, 0)"
     yield AlarmDeclaration(

@@ -39,6 +39,7 @@ class MaintenanceFunction(InboxFunction):
             queue_url=resources.queue_url,
             queue_prefix=resources.queue_prefix,
             metrics_namespace=resources.metrics_namespace,
+            dashboard=resources.dashboard,
             dlq_names=resources.dlq_names,
         )
         shape = Shape(

@@ -171,6 +171,7 @@ def _shape(resources: Resources, lane: Lane, placement: Placement, bundle: Bundl
         queue_url=resources.queue_url,
         queue_prefix=resources.queue_prefix,
         metrics_namespace=resources.metrics_namespace,
+        dashboard=resources.dashboard,
         secret_document=resources.secrets.document(HANDLERS),
         generated_keys=_keys(resources),
         lane=lane.name,

@@ -14,13 +14,17 @@ from webhook_inbox.domain.manifest import DEFAULT_LANE, Manifest
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """The stores and queues of one inbox, its manifest, and the builder of its bundles."""
+    """The stores and queues of one inbox, its manifest, and the builder of its bundles.
+
+    `dashboard` is whether the stack has a dashboard, for which the functions write more metrics.
+    """
 
     ledger: Ledger
     bodies: Bodies
     lanes: Mapping[str, Lane]
     queue_prefix: str
     metrics_namespace: str
+    dashboard: bool
     secrets: Secrets
     manifest: Manifest
     workshop: Workshop

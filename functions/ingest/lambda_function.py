@@ -24,7 +24,7 @@ from webhook_inbox.queue.lanes import Lanes
 
 environment: Final = IngestEnvironment.read()
 logger: Final = JsonLog()
-metrics: Final = MetricLines(environment.metrics_namespace)
+metrics: Final = MetricLines(environment.metrics_namespace, dashboard=environment.dashboard)
 clock: Final = SystemClock()
 budget: Final = TimeBudget()
 dynamodb, sqs, secretsmanager = map(JsonClient, ("dynamodb", "sqs", "secretsmanager"))

@@ -65,7 +65,7 @@ records: Final = Records(
     manifest=manifest,
     clock=clock,
     logger=logger,
-    metrics=partial(MetricLines, environment.metrics_namespace),
+    metrics=partial(MetricLines, environment.metrics_namespace, dashboard=environment.dashboard),
     redact=secrets.redact,
 )
 

@@ -21,7 +21,7 @@ from webhook_inbox.reconciler.reconciler import Reconciler
 
 environment: Final = MaintenanceEnvironment.read()
 logger: Final = Logger()
-metrics: Final = MetricLines(environment.metrics_namespace)
+metrics: Final = MetricLines(environment.metrics_namespace, dashboard=environment.dashboard)
 clock: Final = SystemClock()
 sqs: Final = steady("sqs")
 age: Final = OldestMessage(steady("cloudwatch"), clock)

@@ -22,7 +22,7 @@ from webhook_inbox.replay.request import ReplayRequest
 
 environment: Final = ReplayEnvironment.read()
 logger: Final = Logger()
-metrics: Final = MetricLines(environment.metrics_namespace)
+metrics: Final = MetricLines(environment.metrics_namespace, dashboard=environment.dashboard)
 clock: Final = SystemClock()
 sqs: Final = steady("sqs")
 table: Final = DynamoTable(steady("dynamodb"), environment.table_name)

@@ -58,6 +58,7 @@ class Account:
             "MAX_RECEIVE_COUNT": str(MAX_RECEIVE_COUNT),
             "CODE_VERSION": "0123456789ab",
             "METRICS_NAMESPACE": "WebhookInbox/Account",
+            "DASHBOARD": "true",
         }
 
     @property

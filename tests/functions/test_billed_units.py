@@ -127,8 +127,9 @@ class Metered:
 
 
 @pytest.fixture
-def metered(inbox: Inbox, meter: Meter) -> Metered:
+def metered(inbox: Inbox, meter: Meter, monkeypatch: pytest.MonkeyPatch) -> Metered:
     """An inbox whose environments have read what they read once a minute or less often."""
+    monkeypatch.delenv("DASHBOARD")
     made = Metered(inbox, meter)
     for event_type in ("lab.fine", "lab.effect"):
         made.deliver(event_type)

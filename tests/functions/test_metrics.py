@@ -59,9 +59,9 @@ Emit = Callable[[MetricLines], None]
 
 
 def emitted(emit: Emit) -> list[Point]:
-    """Returns the metrics that a call adds."""
+    """Returns the metrics that a call adds, of a stack with a dashboard."""
     lines: list[str] = []
-    metrics = MetricLines(NAMESPACE, write=lines.append)
+    metrics = MetricLines(NAMESPACE, dashboard=True, write=lines.append)
     emit(metrics)
     metrics.flush(NOW)
     return [point for line in lines for point in points(json.loads(line))]

@@ -47,7 +47,7 @@ PINS: dict[str, tuple[str, list[tuple[str, ...]], str, int, str, str, str]] = {
     "Throttled": ("notify", [(OWN, "Throttled", "Sum")], "", 60, ">= 1", "1 of 1", QUIET),
     "RejectedRate": (
         "notify",
-        [(OWN, "Rejected", "Sum"), (OWN, "AcknowledgementTime", "SampleCount")],
+        [(OWN, "Rejected", "Sum"), (OF_LAMBDA, "Invocations", "Sum")],
         "IF(m1 >= 20, 100 * m1 / m2, IF(m1 >= 5, 20 * m1 / m2, 0))",
         900,
         ">= 10",

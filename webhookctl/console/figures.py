@@ -1,4 +1,4 @@
-"""Throughput, time to done and failures over a window: of CloudWatch, or of the local ledger."""
+"""Throughput, time to done and failures over a window: of CloudWatch, or of the ledger."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -84,9 +84,16 @@ class Figures:
 
 
 def figures(inbox: ConsoleInbox, window: Window) -> Figures:
-    """Returns the figures of an inbox; raises Unread where CloudWatch refuses."""
+    """Returns the figures of an inbox; raises Unread where CloudWatch refuses.
+
+    A stack without a dashboard writes neither accepted events nor runs that are done.
+    """
     now = inbox.clock.now()
-    return _of_ledger(inbox, window, now) if inbox.target.local else _of_metrics(inbox, window, now)
+    if inbox.target.local:
+        return _of_ledger(inbox, window, now)
+    found = _of_metrics(inbox, window, now)
+    told = any(found.series["accepted"]) or any(found.series["done"])
+    return found if told else _of_ledger(inbox, window, now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,10 +192,11 @@ def _of_ledger(inbox: ConsoleInbox, window: Window, now: datetime) -> Figures:
     for step, values in times.items():
         counts["p50"][step], counts["p95"][step] = (_quantile(values, q) for q in (0.5, 0.95))
     events = counted(read, "event")
-    basis = f"Of the {events} received in this window, read from the local ledger."
+    ledger = "local ledger" if inbox.target.local else "ledger"
+    basis = f"Of the {events} received in this window, read from the {ledger}."
     if not complete or table.cut:
         basis = (
-            f"Of the newest {events} in the local ledger, back to {oldest:%Y-%m-%d %H:%M:%S} UTC:"
+            f"Of the newest {events} in the {ledger}, back to {oldest:%Y-%m-%d %H:%M:%S} UTC:"
             " one page reads no more, so earlier steps are empty."
         )
     return Figures(window, start, _filled(counts, window), basis)

@@ -40,10 +40,12 @@ class _QueueEnvironment(_Environment):
 
     `queue_url` is the URL of the default lane's work queue; the other URLs differ in their last
     segment, the queue's name. `queue_prefix` begins the names of all work queues.
-    `metrics_namespace` is CloudWatch's namespace of the function's metrics.
+    `metrics_namespace` is CloudWatch's namespace of the function's metrics; `dashboard` is whether
+    the stack has a dashboard, which reads more of them than alarms do.
     """
 
     metrics_namespace: str
+    dashboard: bool = False
     queue_url: str
     queue_prefix: str
 
@@ -122,6 +124,8 @@ def _value(kind: Any, field: str, environ: Mapping[str, str]) -> Any:
         raise ConfigurationError(f"the variable {name} is not set; deploy the stack again")
     if kind is str:
         return text
+    if kind is bool:
+        return text == "true"
     return _number(name, text) if kind is int else _texts(name, text)
 
 
@@ -145,4 +149,4 @@ def _texts(name: str, text: str) -> Texts:
 def _text(value: Any) -> str:
     if isinstance(value, Mapping):
         return json.dumps(dict(value), separators=(",", ":"))
-    return str(value)
+    return "true" if value is True else str(value)

@@ -1,14 +1,17 @@
 """The catalogue of CloudWatch metrics: what the functions emit, with which dimensions, for whom.
 
 A custom metric costs 0.30 dollars a month for every combination of dimension values, and only in
-the hours in which it is written. So each entry names its use, a count of 0 is not written, and a
-dimension has few values: names of the manifest, or members of an enum.
+the hours in which it is written, and bytes of the log. So each entry names its use, a count of 0 is
+not written, and a dimension has few values: names of the manifest, or members of an enum. What only
+the dashboard reads is written only where the stack has one.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+from webhook_inbox.domain.errors import Reason
 
 # The dimension value where a name is not of the manifest: a caller's text makes no metric.
 NONE: Final = "none"
@@ -31,6 +34,7 @@ class Use(StrEnum):
 
     ALARM = "alarm"
     DASHBOARD = "dashboard"
+    COMMAND = "command"
 
 
 class Duplicate(StrEnum):
@@ -52,6 +56,7 @@ class Metric:
         dimensions: its sets of dimensions; `()` is the total.
         unit: its unit.
         used: where it is read.
+        watched: the values of dimensions that alarms read, where they do not read all.
     """
 
     name: str
@@ -59,6 +64,26 @@ class Metric:
     dimensions: tuple[tuple[str, ...], ...] = TOTAL
     unit: Unit = Unit.COUNT
     used: tuple[Use, ...] = (Use.DASHBOARD,)
+    watched: tuple[str, ...] = ()
+
+    def written(
+        self, dimensions: Mapping[str, str], *, dashboard: bool
+    ) -> tuple[tuple[str, ...], ...]:
+        """Returns the sets of dimensions under which something reads a value.
+
+        Args:
+            dimensions: the value of each dimension.
+            dashboard: whether the stack has a dashboard, which reads all sets.
+        """
+        if dashboard:
+            return self.dimensions
+        if self.used == (Use.DASHBOARD,):
+            return ()
+        return tuple(
+            names
+            for names in self.dimensions
+            if not self.watched or all(dimensions[name] in self.watched for name in names)
+        )
 
 
 _BOTH: Final = (Use.ALARM, Use.DASHBOARD)
@@ -73,16 +98,22 @@ HELD_IDENTICAL: Final = Metric(
 CONFLICTS: Final = Metric("Conflicts", "deliveries of a known id with other content", used=_BOTH)
 INGEST_FAULTS: Final = Metric("IngestFaults", "deliveries that a bug prevented", used=_ALARM)
 REJECTED: Final = Metric(
-    "Rejected", "deliveries that failed verification", ((), ("reason",)), used=_BOTH
+    "Rejected",
+    "deliveries that failed verification",
+    ((), ("reason",)),
+    used=_BOTH,
+    watched=(str(Reason.CONTESTED_ENROLMENT),),
 )
 VERIFIED_WITH_PREVIOUS: Final = Metric(
-    "VerifiedWithPrevious", "deliveries that only the previous secret verified", (("source",),)
+    "VerifiedWithPrevious",
+    "deliveries that only the previous secret verified",
+    (("source",),),
+    used=(Use.DASHBOARD, Use.COMMAND),
 )
 ACKNOWLEDGEMENT_TIME: Final = Metric(
     "AcknowledgementTime",
     "ingest's time for a delivery, without a cold start; one value for each delivery",
     unit=Unit.MILLISECONDS,
-    used=_BOTH,
 )
 
 # Processor. The reconciler writes RUNS as well, for the runs that it gives up.
@@ -91,6 +122,7 @@ RUNS: Final = Metric(
     "results of runs: done, skipped, held, failed (will be retried) or dead",
     (("outcome",), ("handler", "outcome")),
     used=_BOTH,
+    watched=("dead",),
 )
 ATTEMPTS: Final = Metric("Attempts", "the number of attempts of a run that ended")
 RECEIPT_TO_DONE: Final = Metric(

@@ -1,4 +1,4 @@
-"""The figures of the plots: of CloudWatch's metrics, and of the local ledger."""
+"""The figures of the plots: of CloudWatch's metrics, and of the ledger."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -111,6 +111,26 @@ def test_the_local_ledger_counts_what_happened_when_it_happened(cli: Cli, inbox:
     assert found.series["done"][-1] == 3.0
     assert found.series["p95"][-1] is not None
     assert found.basis == "Of the 2 events received in this window, read from the local ledger."
+
+
+def test_a_stack_without_a_dashboard_is_read_from_its_ledger(
+    cli: Cli, inbox: Inbox, cloudwatch: CloudWatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It writes only the runs that died."""
+    all_of_them = cloudwatch.get_metric_data
+
+    def only_dead(**values: Any) -> dict[str, Any]:
+        asked = values["MetricDataQueries"]
+        return all_of_them(**{**values, "MetricDataQueries": asked[-1:]})
+
+    monkeypatch.setattr(cloudwatch, "get_metric_data", only_dead)
+    inbox.deliver("done")
+    inbox.work()
+
+    found = figures(console_of(cli), WINDOWS["1h"])
+
+    assert (found.series["accepted"][-1], sum(v or 0 for v in found.series["done"])) == (1.0, 2.0)
+    assert found.basis == "Of the 1 event received in this window, read from the ledger."
 
 
 def test_the_local_ledger_is_read_within_a_bound(

@@ -17,6 +17,8 @@ from webhook_inbox.domain.timestamps import to_ms
 
 # The values that one metric may have in a line.
 VALUES: Final = 100
+# Sets of names of dimensions.
+Sets = tuple[tuple[str, ...], ...]
 
 
 def _print(line: str) -> None:
@@ -30,7 +32,7 @@ def _print(line: str) -> None:
 class _Line:
     """The metrics of one line, and the values of their dimensions."""
 
-    metrics: dict[Metric, list[float]] = field(default_factory=dict)
+    metrics: dict[Metric, tuple[Sets, list[float]]] = field(default_factory=dict)
     dimensions: dict[str, str] = field(default_factory=dict)
 
     def takes(self, metric: Metric, dimensions: dict[str, str]) -> bool:
@@ -41,12 +43,18 @@ class _Line:
 
 
 class MetricLines:
-    """Collects the values of an invocation and writes them as few lines."""
+    """Collects the values of an invocation and writes them as few lines.
 
-    def __init__(self, namespace: str, *, write: Callable[[str], None] = _print) -> None:
+    Without a `dashboard`, the values and the sets of dimensions that only one reads are left out.
+    """
+
+    def __init__(
+        self, namespace: str, *, dashboard: bool, write: Callable[[str], None] = _print
+    ) -> None:
         self._namespace = namespace
+        self._dashboard = dashboard
         self._write = write
-        self._values: dict[tuple[Metric, tuple[tuple[str, str], ...]], list[float]] = {}
+        self._values: dict[tuple[Metric, Sets, tuple[tuple[str, str], ...]], list[float]] = {}
 
     def add(self, metric: Metric, value: float = 1, **dimensions: str) -> None:
         """Adds a value.
@@ -56,7 +64,12 @@ class MetricLines:
             value: in the metric's unit.
             dimensions: a value for each dimension of the metric; never a caller's text.
         """
-        self._values.setdefault((metric, tuple(sorted(dimensions.items()))), []).append(value)
+        sets = metric.written(dimensions, dashboard=self._dashboard)
+        if sets:
+            named = tuple(
+                (n, v) for n, v in sorted(dimensions.items()) if any(n in s for s in sets)
+            )
+            self._values.setdefault((metric, sets, named), []).append(value)
 
     def flush(self, now: datetime) -> None:
         """Writes what was added since the last call; nothing for nothing."""
@@ -89,23 +102,23 @@ class MetricLines:
 
     def _lines(self) -> list[_Line]:
         lines: list[_Line] = []
-        for metric, dimensions, values in self._parts():
+        for metric, sets, dimensions, values in self._parts():
             line = next((each for each in lines if each.takes(metric, dimensions)), None)
             if line is None:
                 lines.append(line := _Line())
-            line.metrics[metric] = values
+            line.metrics[metric] = sets, values
             line.dimensions |= dimensions
         return lines
 
-    def _parts(self) -> Iterator[tuple[Metric, dict[str, str], list[float]]]:
-        for (metric, dimensions), values in self._values.items():
+    def _parts(self) -> Iterator[tuple[Metric, Sets, dict[str, str], list[float]]]:
+        for (metric, sets, dimensions), values in self._values.items():
             for start in range(0, len(values), VALUES):
-                yield metric, dict(dimensions), values[start : start + VALUES]
+                yield metric, sets, dict(dimensions), values[start : start + VALUES]
 
     def _document(self, line: _Line, now: datetime) -> dict[str, Any]:
-        by_dimensions: dict[tuple[tuple[str, ...], ...], list[Metric]] = {}
-        for metric in line.metrics:
-            by_dimensions.setdefault(metric.dimensions, []).append(metric)
+        by_dimensions: dict[Sets, list[Metric]] = {}
+        for metric, (sets, _) in line.metrics.items():
+            by_dimensions.setdefault(sets, []).append(metric)
         directives = [
             {
                 "Namespace": self._namespace,
@@ -117,5 +130,5 @@ class MetricLines:
         return {
             "_aws": {"Timestamp": to_ms(now), "CloudWatchMetrics": directives},
             **line.dimensions,
-            **{metric.name: values for metric, values in line.metrics.items()},
+            **{metric.name: values for metric, (_, values) in line.metrics.items()},
         }

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from webhook_inbox.adapters.aws.embedded_metrics import VALUES, MetricLines
-from webhook_inbox.domain.metrics import Metric, Unit
+from webhook_inbox.domain.metrics import Metric, Unit, Use
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PLAIN = Metric("Plain", "of a test")
@@ -21,7 +21,12 @@ class Written:
 
     def __init__(self) -> None:
         self.lines: list[dict[str, Any]] = []
-        self.metrics = MetricLines("Test", write=lambda text: self.lines.append(json.loads(text)))
+        self.metrics = self.of_stack(dashboard=True)
+
+    def of_stack(self, *, dashboard: bool) -> MetricLines:
+        return MetricLines(
+            "Test", dashboard=dashboard, write=lambda text: self.lines.append(json.loads(text))
+        )
 
     def points(self) -> list[tuple[str, dict[str, str], list[float]]]:
         self.metrics.flush(NOW)
@@ -154,3 +159,26 @@ def test_what_does_not_fit_into_the_returned_line_is_written(written: Written) -
     assert written.metrics.take(NOW, beside={"source": "stripe"})["source"] == "stripe"
 
     assert [line["source"] for line in written.lines] == ["github"]
+
+
+# -- without a dashboard
+
+DEAD = Metric("Dead", "of a test", BY_BOTH.dimensions, used=(Use.ALARM,), watched=("dead",))
+
+
+def test_without_a_dashboard_only_what_alarms_read_is_written(written: Written) -> None:
+    written.metrics = written.of_stack(dashboard=False)
+    written.metrics.add(PLAIN)
+    for outcome in ("done", "dead"):
+        written.metrics.add(DEAD, handler="shop.pay", outcome=outcome)
+
+    assert written.points() == [("Dead", {"outcome": "dead"}, [1])]
+    assert [line.keys() for line in written.lines] == [{"_aws", "outcome", "Dead"}]
+
+
+def test_without_a_dashboard_a_metric_that_only_one_reads_makes_no_line(written: Written) -> None:
+    written.metrics = written.of_stack(dashboard=False)
+    written.metrics.add(BY_SOURCE, source="github")
+
+    assert written.metrics.take(NOW, beside={"source": "github"}) == {}
+    assert written.points() == []
