@@ -2,9 +2,14 @@
 
 import re
 
+import pytest
+
+from bench.results import Results
+from bench.subjects import INBOX
 from scripts.cost import rendered
 from tests.docs.pages import DOCS, TEXTS
 from webhook_inbox.domain import prices
+from webhookctl.cost import units
 from webhookctl.cost.estimate import Load, estimate, flood
 from webhookctl.cost.shape import Shape
 
@@ -40,3 +45,10 @@ def test_no_other_page_has_a_price_of_the_table() -> None:
     """It would be forgotten when the table changes."""
     found = [p.name for p, text in TEXTS.items() if p != PAGE and re.search(r"0\.625\b", text)]
     assert found == []
+
+
+def test_the_cpu_of_a_delivery_is_that_of_the_benchmark() -> None:
+    """Of 3 KB, between 1 and 10 KB."""
+    found = {step.title: step.time(INBOX).median / 1000 for step in Results.read().warm}
+    small, large = found["Stripe, 1 KB"], found["Stripe, 10 KB"]
+    assert small + (large - small) * 2 / 9 == pytest.approx(units.DELIVERY_CPU, rel=0.2)

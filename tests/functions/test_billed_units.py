@@ -129,7 +129,7 @@ class Metered:
 @pytest.fixture
 def metered(inbox: Inbox, meter: Meter, monkeypatch: pytest.MonkeyPatch) -> Metered:
     """An inbox whose environments have read what they read once a minute or less often."""
-    monkeypatch.delenv("DASHBOARD")
+    monkeypatch.setenv("DASHBOARD", "")
     made = Metered(inbox, meter)
     for event_type in ("lab.fine", "lab.effect"):
         made.deliver(event_type)
@@ -308,6 +308,17 @@ def test_the_log_of_an_event_and_its_run(metered: Metered) -> None:
     assert metered.logged() == about(units.REJECTED_LOG)
 
 
+def test_a_dashboards_metrics_are_in_the_lines(inbox: Inbox, meter: Meter) -> None:
+    metered = Metered(inbox, meter)
+    for _ in range(2):  # a cold start has a field more
+        metered.deliver()
+        delivered = metered.logged()[1]
+        metered.run()
+        ran = metered.logged()[1]
+    more = [delivered - units.DELIVERY_LOG[1], ran - units.RUN_LOG[1]]
+    assert more == pytest.approx([units.DELIVERY_METRICS, units.RUN_METRICS], rel=SLACK)
+
+
 def test_the_rows_of_an_event(metered: Metered) -> None:
     metered.deliver("lab.effect")
     metered.run()
@@ -325,7 +336,14 @@ def test_the_units_of_a_body_follow_from_its_stored_size(metered: Metered, size:
     assert metered.deliver(size=size).writes == units.event_writes(size)
 
 
-def test_the_metrics_that_events_and_runs_make(metered: Metered) -> None:
+def test_without_a_dashboard_events_and_runs_make_no_metrics(metered: Metered) -> None:
+    metered.deliver()
+    metered.run()
+    assert metered.inbox.output.points() == []
+
+
+def test_the_metrics_of_a_dashboard_that_events_and_runs_make(inbox: Inbox, meter: Meter) -> None:
+    metered = Metered(inbox, meter)
     metered.deliver()
     found = metered.inbox.output.points()
     metered.run()

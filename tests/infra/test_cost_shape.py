@@ -46,7 +46,7 @@ def functions(top: Path, handlers: int) -> Path:
 def test_a_new_project_has_the_shape_that_the_command_assumes(
     handlers: int, synthesize: Synthesize, tmp_path: Path
 ) -> None:
-    template = synthesize(functions=functions(tmp_path, handlers))
+    template = synthesize(functions=functions(tmp_path, handlers), dashboard=False)
     assert Shape.of(template.body) == Shape.new(handlers)
 
 
@@ -69,13 +69,10 @@ def test_the_shape_of_a_stack_is_read_from_its_template(dev: Template) -> None:
 def test_the_line_of_the_access_log_has_the_size_that_is_billed() -> None:
     values = {
         "requestId": "JKJaXmPLvHcESHA=",
-        "time": "23/Nov/2026:12:00:00 +0000",
         "method": "POST",
         "route": "ANY /webhooks/shop",
         "status": "202",
         "sourceIp": "203.0.113.9",
-        "responseLength": "48",
-        "integrationRequestId": "35b8a4cd-fad8-4d9b-a73b-e4b0a2f5d1b5",
         "integrationLatency": "24",
         "integrationError": "-",
     }

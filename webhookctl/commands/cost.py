@@ -11,7 +11,16 @@ import typer
 
 from webhook_inbox.domain import prices
 from webhookctl.checkout import Checkout
-from webhookctl.cost.estimate import ACCESS_LOG, MILLION, CostLine, Estimate, Load, estimate
+from webhookctl.cost.estimate import (
+    ACCESS_LOG,
+    MILLION,
+    CostLine,
+    Estimate,
+    Load,
+    batch_ms,
+    delivery_ms,
+    estimate,
+)
 from webhookctl.cost.shape import Shape
 from webhookctl.display.table import Column, Fit
 from webhookctl.errors import CommandError
@@ -64,7 +73,10 @@ def cost(
         float, typer.Option(min=0, max=900_000, help="The time of a handler, in milliseconds.")
     ] = 50,
     batch: Annotated[
-        int, typer.Option(min=1, max=10_000, help="The messages that a processor gets at a time.")
+        int,
+        typer.Option(
+            min=1, max=10, help="The runs that an invocation makes, of a lane with `concurrency`."
+        ),
     ] = 1,
     stage: Stage = "dev",
 ) -> None:
@@ -134,14 +146,18 @@ def _dollars(amount: float) -> str:
     return f"{amount:,.2f}"
 
 
+def _runs(load: Load) -> str:
+    return "run an invocation" if load.batch == 1 else "runs at the same time in each invocation"
+
+
 def _assumptions(load: Load, shape: Shape, of: str) -> list[str]:
     return [
         f"Prices: {prices.PRICES_OF} of {prices.DATE}, without the free tier; see docs/cost.md.",
         f"Stack: {of}, with {shape.ingest:,} MB for ingest and {shape.processor:,} MB for"
         " processors.",
-        f"Times: {load.ingest_ms:g} ms a delivery; {load.run_ms:g} ms a run and"
-        f" {load.handler_ms:g} ms its handler (--handler-ms).",
-        f"Rate: {load.rate:.3g} events a second, evenly, with batches of {load.batch} (--batch).",
+        f"Times: {delivery_ms(shape):.3g} ms a delivery; {batch_ms(load, shape):.3g} ms an"
+        f" invocation of a processor, of which its handlers wait {load.handler_ms:g} ms (--handler-ms).",
+        f"Rate: {load.rate:.3g} events a second, evenly; {load.batch} {_runs(load)} (--batch).",
         "Bodies compress like a charge of Stripe. Rows are kept for 35 to 49 days.",
         f"Logs: the functions' lines, an access log of {ACCESS_LOG} bytes, kept"
         f" {shape.log_days} days.",

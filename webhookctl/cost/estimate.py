@@ -25,15 +25,20 @@ LINE_OVERHEAD: Final = 26
 # The share of stored logs that is left after CloudWatch's compression.
 COMPRESSED: Final = 0.15
 # The access log's line of a delivery.
-ACCESS_LOG: Final = 305
+ACCESS_LOG: Final = 179
 # Lambda's own lines of an invocation (platform.start, platform.report), as a published log of
 # October 2026 has them.
 SYSTEM_LOG: Final = (2, 450)
 # Lambda polls an idle queue with five connections, each for 20 seconds.
 IDLE_POLLS: Final = 5 * MONTH / timedelta(seconds=20)
-# A call of the reconciler, and the start of its pass, in milliseconds: an assumption.
-CALL_MS: Final = 5
+# The mean time of a call to DynamoDB and to SQS, in milliseconds, as bench/budget.py has them by
+# median and p99: AWS publishes single-digit milliseconds for DynamoDB, and none for SQS.
+CALL_MS: Final = 5.6
+SEND_MS: Final = 9.4
+# The CPU of the start of the reconciler's pass, in milliseconds: an assumption.
 PASS_MS: Final = 20
+# The memory with which Lambda gives a function one vCPU.
+ONE_CPU: Final = 1769
 # How long a worker caches whether a handler is paused.
 PAUSE_CACHE: Final = timedelta(seconds=5)
 
@@ -47,18 +52,14 @@ class Load:
         body: the bytes of a body.
         handlers: the handlers that run for each event.
         effects: the effects of each run.
-        ingest_ms: the billed time of a delivery, in milliseconds.
-        run_ms: the billed time of a run without its handler.
-        handler_ms: the time of a handler.
-        batch: the messages of an invocation of a processor.
+        handler_ms: the time that a handler waits, in milliseconds.
+        batch: the messages of an invocation of a processor, whose runs are made at the same time.
     """
 
     events: int
     body: int = 3 * 1024
     handlers: int = 1
     effects: int = 0
-    ingest_ms: float = 20
-    run_ms: float = 20
     handler_ms: float = 50
     batch: int = 1
 
@@ -101,6 +102,20 @@ class Estimate:
         return _sum(self.idle)
 
 
+def delivery_ms(shape: Shape) -> float:
+    """Returns the billed time of a delivery, in milliseconds."""
+    return CALL_MS + SEND_MS + units.DELIVERY_CPU * ONE_CPU / shape.ingest
+
+
+def batch_ms(load: Load, shape: Shape) -> float:
+    """Returns the billed time of a processor's invocation: its runs wait together."""
+    effect = units.RUN_WITH_EFFECT_CPU - units.RUN_CPU
+    cpu = (units.RUN_CPU + load.effects * effect) * ONE_CPU / shape.processor
+    calls = len(units.RUN_WITH_EFFECT.calls) - len(units.RUN.calls)
+    waits = (len(units.RUN.calls) + load.effects * calls) * CALL_MS + load.handler_ms
+    return waits + load.batch * cpu
+
+
 def estimate(load: Load, shape: Shape) -> Estimate:
     """Returns the estimate of a month."""
     return Estimate(load, tuple(_of_events(load, shape)), tuple(_idle(shape)))
@@ -121,7 +136,7 @@ def flood(requests: int, minutes: int, shape: Shape, *, body: int = 3 * 1024) ->
     size = sum(map(_logged, (units.REJECTED_LOG, system, (1, ACCESS_LOG))))
     return [
         _line("API Gateway", ceil(body / API_UNIT), "request", prices.API_REQUESTS, load),
-        _compute("ingest", 1, load.ingest_ms, shape.ingest, load),
+        _compute("ingest", 1, delivery_ms(shape), shape.ingest, load),
         _log_line(size * requests, f"{size / 1000:.3g} KB a request", shape),
         CostLine(
             "DynamoDB writes",
@@ -138,11 +153,11 @@ def _sum(lines: tuple[CostLine, ...]) -> float:
 def _of_events(load: Load, shape: Shape) -> Iterator[CostLine]:
     runs = load.handlers
     yield _line("API Gateway", ceil(load.body / API_UNIT), "request", prices.API_REQUESTS, load)
-    yield _compute("ingest", 1, load.ingest_ms, shape.ingest, load)
-    run_ms = load.run_ms + load.handler_ms
-    yield _compute("processor", runs / load.batch, run_ms * load.batch, shape.processor, load)
+    yield _compute("ingest", 1, delivery_ms(shape), shape.ingest, load)
+    taken = batch_ms(load, shape)
+    yield _compute("processor", runs / load.batch, taken, shape.processor, load)
     yield _line("DynamoDB writes", _writes(load), "unit", prices.WRITE_UNITS, load)
-    yield _line("DynamoDB reads", _reads(load), "unit", prices.READ_UNITS, load)
+    yield _line("DynamoDB reads", _reads(load, shape), "unit", prices.READ_UNITS, load)
     yield from _storage(load)
     # Sent once; received and deleted with its batch.
     yield _line("SQS", 1 + 2 * runs / load.batch, "request", prices.SQS_REQUESTS, load)
@@ -150,9 +165,10 @@ def _of_events(load: Load, shape: Shape) -> Iterator[CostLine]:
     yield from _logs(load, shape)
     found = units.METRICS + units.METRICS_OF_SOURCE * shape.sources
     found += units.METRICS_OF_HANDLER * shape.handlers
+    found = found if shape.dashboards else 0
     yield CostLine("metrics", f"{found} a month", found * prices.METRIC)
     # Every environment once a minute; at a low rate, each event has a new minute.
-    environments = ceil(load.rate * load.ingest_ms / 1000)
+    environments = ceil(load.rate * delivery_ms(shape) / 1000)
     read = min(load.events, MINUTES * environments)
     dollars = read * prices.SECRET_READS / MILLION
     yield CostLine("secrets", f"{read:,.0f} reads a month", dollars)
@@ -177,13 +193,13 @@ def _writes(load: Load) -> int:
     return units.event_writes(load.body) + units.NEW.index_writes + load.handlers * run
 
 
-def _reads(load: Load) -> float:
+def _reads(load: Load, shape: Shape) -> float:
     row = units.RUN.reads * ceil(units.row_bytes(load.body) / units.READ_UNIT)
     looks = units.LOOKS * (units.LOOK_AT_RUN + units.ENTRY_BYTES / units.READ_UNIT / 2)
     large = units.LARGE.reads if units.packed(load.body).blob_key else 0.0
     # One environment, which is idle longer than it caches the answer, asks for each run.
-    busy = ceil(load.rate * load.handlers * (load.run_ms + load.handler_ms) / 1000)
-    pauses = min(1.0, busy / (load.rate * PAUSE_CACHE.total_seconds()))
+    busy = ceil(load.rate * load.handlers / load.batch * batch_ms(load, shape) / 1000)
+    pauses = min(1.0, busy * load.batch / (load.rate * PAUSE_CACHE.total_seconds()))
     return large + load.handlers * (row + looks + pauses * units.PAUSE.reads)
 
 
@@ -213,6 +229,9 @@ def _logs(load: Load, shape: Shape) -> Iterator[CostLine]:
     system = SYSTEM_LOG if shape.system_log else (0, 0)
     delivery = sum(map(_logged, (units.DELIVERY_LOG, system, (1, ACCESS_LOG))))
     run = _logged(units.RUN_LOG) + _logged(system) / load.batch
+    if shape.dashboards:
+        delivery += units.DELIVERY_METRICS
+        run += units.RUN_METRICS
     size = delivery + load.handlers * run
     yield _log_line(size * load.events, f"{size / 1000:.3g} KB an event", shape)
 
@@ -242,7 +261,7 @@ def _passes(shape: Shape) -> Iterator[CostLine]:
     handler, fifth = units.PASS_OF_HANDLER, units.FIFTH_PASS
     calls = len(units.PASS.calls) + shape.handlers * len(handler.calls) + len(fifth.calls) / 5
     reads = units.PASS.reads + shape.handlers * handler.reads + fifth.reads / 5
-    ms = PASS_MS + CALL_MS * calls
+    ms = PASS_MS * ONE_CPU / shape.reconciler + CALL_MS * calls
     seconds = MINUTES * ms / 1000 * shape.reconciler / GIB
     compute = MINUTES * prices.LAMBDA_REQUESTS / MILLION + seconds * prices.LAMBDA_GB_SECOND
     text = f"{MINUTES:,} x {ms:.0f} ms of {shape.reconciler:,} MB"

@@ -41,7 +41,7 @@ class Shape:
     system_log: bool = False
     alarm_metrics: int = 29
     composites: int = 0
-    dashboards: int = 1
+    dashboards: int = 0
     secrets: int = 2
     log_days: int = 30
 

@@ -101,16 +101,28 @@ ENTRY_BYTES: Final = 127
 RUN_BYTES: Final = 456
 EFFECT_BYTES: Final = 488
 # The lines, and their bytes, that the functions write for a delivery, a run and a pass.
-DELIVERY_LOG: Final = (1, 734)
-REJECTED_LOG: Final = (1, 688)
-RUN_LOG: Final = (1, 812)
+DELIVERY_LOG: Final = (1, 401)
+REJECTED_LOG: Final = (1, 524)
+RUN_LOG: Final = (1, 429)
 PASS_LOG: Final = (1, 396)
-# The metrics in CloudWatch that new events and finished runs write: of the inbox, of each source,
-# of each handler.
+# The bytes of their metrics in the lines, and the metrics in CloudWatch that new events and
+# finished runs write where the stack has a dashboard: of the inbox, of each source, of each
+# handler. Without one, they write none.
+DELIVERY_METRICS: Final = 333
+RUN_METRICS: Final = 383
 METRICS: Final = 4
 METRICS_OF_PASS: Final = 0
 METRICS_OF_SOURCE: Final = 1
 METRICS_OF_HANDLER: Final = 1
+
+# -- CPU, in milliseconds of one vCPU
+
+# A new event of Stripe (bench/results.json, between 1 and 10 KB).
+DELIVERY_CPU: Final = 1.05
+# A run whose handler returns at once, and one with an effect: `python -m bench.processor` of
+# 2026-11-23, medians of three processes on two shared cores.
+RUN_CPU: Final = 7.6
+RUN_WITH_EFFECT_CPU: Final = 10.1
 
 
 def packed(size: int) -> Packed:

@@ -2,8 +2,8 @@
 
 A custom metric costs 0.30 dollars a month for every combination of dimension values, and only in
 the hours in which it is written, and bytes of the log. So each entry names its use, a count of 0 is
-not written, and a dimension has few values: names of the manifest, or members of an enum. What only
-the dashboard reads is written only where the stack has one.
+not written, and a dimension has few values: names of the manifest, or members of an enum. A stack
+without a dashboard does not write what only a dashboard reads.
 """
 
 from collections.abc import Mapping
