@@ -156,7 +156,8 @@ def _assumptions(load: Load, shape: Shape, of: str) -> list[str]:
         f"Stack: {of}, with {shape.ingest:,} MB for ingest and {shape.processor:,} MB for"
         " processors.",
         f"Times: {delivery_ms(shape):.3g} ms a delivery; {batch_ms(load, shape):.3g} ms an"
-        f" invocation of a processor, of which its handlers wait {load.handler_ms:g} ms (--handler-ms).",
+        f" invocation of a processor, of which its handlers wait {load.handler_ms:g} ms"
+        " (--handler-ms).",
         f"Rate: {load.rate:.3g} events a second, evenly; {load.batch} {_runs(load)} (--batch).",
         "Bodies compress like a charge of Stripe. Rows are kept for 35 to 49 days.",
         f"Logs: the functions' lines, an access log of {ACCESS_LOG} bytes, kept"
