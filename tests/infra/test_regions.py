@@ -112,6 +112,7 @@ def test_no_code_names_a_partition_but_this() -> None:
     assert found == {
         "topics.py",  # service principals
         "function.py",
+        "lean_clients.py",  # the hosts of the services that ingest calls
         "aws_sns.py",  # the certificates' hosts of every partition
         "aws.py",  # examples of ARNs
         "approvers.py",  # an example of a topic's ARN
