@@ -22,7 +22,7 @@ RECEIVE_BATCH: Final = 10
 DELAY_SECONDS: Final = 900
 HIDE_SECONDS: Final = 43200  # at once, and altogether from the receive
 # The characters of XML 1.0; SQS rejects all others.
-_TEXT: Final = re.compile("[\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]+")
+_TEXT: Final = "[\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]+"
 # The characters of a message group id and a deduplication id.
 _TOKEN: Final = re.compile("[!-~]{1,128}")
 NAME_LENGTH: Final = 80  # of a queue's name
@@ -35,7 +35,10 @@ def text_size(text: str) -> int:
 
 def sendable(body: str) -> bool:
     """Returns whether SQS accepts a body: not empty, no control characters, not too long."""
-    return _TEXT.fullmatch(body) is not None and text_size(body) <= MESSAGE_BYTES
+    # The pattern takes 4 ms to compile, and most bodies are printable ASCII.
+    plain = body != "" and body.isascii() and body.isprintable()
+    text = plain or re.fullmatch(_TEXT, body) is not None
+    return text and text_size(body) <= MESSAGE_BYTES
 
 
 def takes(message: Outgoing, *, fifo: bool = False) -> bool:

@@ -9,6 +9,7 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Final, NamedTuple
 
+from webhook_inbox.domain.digest import digest_of
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.json_path import form_field, query_field, text_at
 from webhook_inbox.domain.manifest import SPLITTER, TENANT_PATH, HandlerSpec, Manifest, SourceSpec
@@ -219,9 +220,7 @@ def guard_of(provider: Provider, verified: Verified, patterns: Sequence[str]) ->
         return ""
     content = provider.guard(verified, patterns)
     # Each agent has its own; an agent's name never contains a zero byte.
-    return sha256(
-        verified.agent.encode() + b"\0" + content if verified.agent else content
-    ).hexdigest()
+    return digest_of(verified.agent.encode() + b"\0" + content if verified.agent else content)
 
 
 def tenant_of(delivery: Delivery, spec: SourceSpec) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import cached_property
 from hashlib import sha256
 
+from webhook_inbox.domain.digest import digest_of
 from webhook_inbox.domain.errors import Permanent, Skipped
 from webhook_inbox.domain.json_edges import trailing
 
@@ -24,7 +25,9 @@ class Fingerprint(str):
     def of(cls, body: bytes, volatile: tuple[str, ...]) -> "Fingerprint":
         """Returns the fingerprint of a body; a field is a dotted path, which goes through lists."""
         spans = _spans(body, volatile)
-        if spans is None:
+        if spans == []:
+            made = cls(digest_of(body))
+        elif spans is None:
             made = cls(sha256(_canonical(body, volatile)).hexdigest())
         else:
             made = cls(_hash_without(body, spans))

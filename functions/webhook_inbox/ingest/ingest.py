@@ -12,7 +12,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
-from traceback import format_exception
 from typing import TYPE_CHECKING, Final
 
 from webhook_inbox.domain.errors import Reason, Rejected, Unavailable
@@ -76,6 +75,9 @@ class Ingest:
         try:
             receipt = self._answer(delivery, source)
         except Exception as error:  # noqa: BLE001 - a fault of this software: the provider retries
+            # Loaded with the first fault.
+            from traceback import format_exception  # noqa: PLC0415
+
             told = self._secrets.redact("".join(format_exception(error)))
             receipt = Receipt(IngestOutcome.BROKEN, 503, detail=told)
         return replace(receipt, source=source.name, request_id=delivery.request_id)

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from hashlib import sha256
 from typing import Final
 from urllib.parse import urlencode
 
 from webhook_inbox.domain.conditions import Absent, Less, either
+from webhook_inbox.domain.digest import digest_of
 from webhook_inbox.domain.errors import ConditionFailed, Reason, Rejected, Unavailable
 from webhook_inbox.domain.json_path import fields, is_bounded
 from webhook_inbox.domain.model import Delivery
@@ -123,9 +123,9 @@ class RejectedStore:
         blind = self._blinding(delivery.source)
         delivery, body_token = _bare(delivery, provider, blind)
         # Computed once: hashing 6 MB takes 4 ms, and anyone can send 6 MB.
-        digest = sha256(delivery.body).hexdigest()
+        digest = digest_of(delivery.body)
         packed = payloads.pack(
-            delivery.body, source=delivery.source, prefix=payloads.REJECTED_PREFIX, digest=digest
+            delivery.body, source=delivery.source, prefix=payloads.REJECTED_PREFIX
         )
         if packed.blob_key:
             self._blobs.put(packed.blob_key, packed.blob)

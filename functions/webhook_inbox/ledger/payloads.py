@@ -10,6 +10,7 @@ from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
+from webhook_inbox.domain.digest import digest_of
 from webhook_inbox.domain.errors import Permanent, Skipped
 from webhook_inbox.domain.ports import Blobs, Item, Key, Table
 from webhook_inbox.domain.timestamps import from_ms
@@ -39,22 +40,19 @@ class Packed:
     blob: bytes = b""
 
 
-def pack(
-    body: bytes, *, source: str, event_id: str = "", prefix: str = PREFIX, digest: str = ""
-) -> Packed:
+def pack(body: bytes, *, source: str, event_id: str = "", prefix: str = PREFIX) -> Packed:
     """Returns how to store a body.
 
     A key in S3 ends in the body's SHA-256, so that another object cannot replace it. An event's own
     body has its id's hash in it, so that an erasure deletes no equal body of another event. The
-    bucket's lifecycle rules depend on the prefix. A caller that has the body's SHA-256 passes it as
-    `digest`, in hex.
+    bucket's lifecycle rules depend on the prefix.
     """
     data, encoding = _compress(body)
     attributes: Item = {"body_encoding": encoding, "body_size": len(body)}
     if len(data) <= INLINE_LIMIT:
         return Packed({**attributes, "body": data})
     owner = f"{sha256(event_id.encode()).hexdigest()[:32]}/" if event_id else ""
-    key = f"{prefix}{source}/{owner}{digest or sha256(body).hexdigest()}"
+    key = f"{prefix}{source}/{owner}{digest_of(body)}"
     return Packed({**attributes, "body_ref": key}, blob_key=key, blob=data)
 
 

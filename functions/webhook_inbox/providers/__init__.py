@@ -5,10 +5,10 @@ A provider module has a `PROVIDER`. If its sources take keys of their own, it li
 Only the modules of configured providers are imported.
 """
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from importlib import import_module
-from pathlib import Path
 from typing import Final
 
 from webhook_inbox.domain.errors import ConfigurationError
@@ -19,7 +19,9 @@ GENERIC: Final = "generic_"
 # Provider names to module names: `aws-sns` to `aws_sns`, `hmac` to `generic_hmac`.
 MODULES: Final[Mapping[str, str]] = {
     module.removeprefix(GENERIC).replace("_", "-"): module
-    for module in sorted(path.stem for path in Path(__file__).parent.glob("[a-z]*.py"))
+    # Not by pathlib, which takes 3 ms of a cold start.
+    for file in sorted(os.listdir(os.path.dirname(__file__)))  # noqa: PTH120, PTH208
+    if (module := file.removesuffix(".py")) != file and not module.startswith("_")
 }
 # Schemes that a source's own tables declare; they belong to no particular provider.
 DECLARED: Final = frozenset(name for name in MODULES if MODULES[name].startswith(GENERIC))

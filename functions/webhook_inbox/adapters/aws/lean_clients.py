@@ -12,7 +12,6 @@ from base64 import b64encode
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
-from hashlib import sha256
 from io import BytesIO
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
@@ -22,6 +21,7 @@ from webhook_inbox.adapters.aws.credentials import CredentialSource
 from webhook_inbox.adapters.aws.errors import EXPIRED, AwsError, Caller
 from webhook_inbox.adapters.aws.sigv4 import authorization
 from webhook_inbox.adapters.aws.time_budget import TimeBudget
+from webhook_inbox.domain.digest import digest_of
 from webhook_inbox.domain.errors import ConfigurationError
 
 QUICK: Final = Limits(connect=0.25, read=0.7)
@@ -68,7 +68,7 @@ class _Endpoint:
     def send(self, method: str, key: str, headers: dict[str, str], body: bytes) -> Reply:
         """Sends a request; for its errors see `Connection.exchange` and `CredentialSource`."""
         path = self._path + quote(key)
-        keys, payload = _credentials.current(), sha256(body).hexdigest()
+        keys, payload = _credentials.current(), digest_of(body)
         headers["x-amz-date"] = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
         if self._service == "s3":
             headers["x-amz-content-sha256"] = payload

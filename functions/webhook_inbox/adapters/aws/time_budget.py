@@ -1,6 +1,6 @@
 """The time of one ingest invocation, shared by all its AWS calls."""
 
-import random
+import os
 import time
 from collections.abc import Callable
 from typing import Final, TypeVar
@@ -13,8 +13,11 @@ T = TypeVar("T")
 # Slack, Zoom and Discord want an answer within 3 s; half a second is left for the network.
 TOTAL_SECONDS: Final = 2.5
 RETRY_PAUSE: Final = (0.02, 0.08)
-# Without a state, which all processes from one snapshot would have in common.
-_uniform: Final = random.SystemRandom().uniform
+
+
+def _uniform(low: float, high: float) -> float:
+    # Without a state, which all processes from one snapshot would have in common.
+    return low + (high - low) * int.from_bytes(os.urandom(4)) / 2**32
 
 
 class TimeBudget:

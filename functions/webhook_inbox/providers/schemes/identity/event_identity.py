@@ -59,8 +59,11 @@ class Reading:
         """Returns a member of the body's JSON object, or None; a large body is parsed last."""
         body = self.delivery.body
         if len(body) >= LARGE and "document" not in vars(self):
-            edge = leading(body, name) or trailing(body, name)
-            if edge is not None or is_absent(body, name):
+            edge = leading(body, name)
+            absent = edge is None and is_absent(body, name)
+            if edge is None and not absent:
+                edge = trailing(body, name)
+            if edge is not None or absent:
                 self._looked = True
                 return edge and edge.value
         return at(self.document, name)
