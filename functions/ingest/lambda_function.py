@@ -1,5 +1,10 @@
 """API Gateway → verify → ledger → queue. Its cold start loads only what a delivery uses."""
 
+import gc
+
+# Before the imports, since nothing that they create is garbage: a sixth of their time.
+gc.disable()
+
 from typing import Any, Final
 
 from compiled_manifest import MANIFEST
@@ -63,6 +68,9 @@ routes: Final = Routes(
     logger=logger,
     metrics=metrics,
 )
+# A collection during a delivery does not look at what stays.
+gc.freeze()
+gc.enable()
 
 
 def lambda_handler(event: dict[str, Any], context: Any) -> dict[str, Any]:

@@ -14,15 +14,17 @@ from tests.functions.account import Account
 from tests.functions.bundles import FUNCTIONS
 from webhook_inbox.domain.manifest import Manifest
 
-LIST_MODULES = """
-import json, sys
-import {function}
-print(json.dumps(sorted(sys.modules)))
+# The modules, and a mark if the collector is on afterwards.
+COLLECTS = "(garbage is collected)"
+LIST_MODULES = f"""
+import gc, json, sys
+import {{function}}
+print(json.dumps([*sorted(sys.modules), *["{COLLECTS}"] * gc.isenabled()]))
 """
 # The library's packages that ingest loads.
 INGEST_PACKAGES = {"adapters", "domain", "ingest", "ledger", "providers", "queue"}
 # How many modules of the library each function loads at most.
-MODULES = {"ingest": 51, "processor": 102, "replay": 47, "reconciler": 53}
+MODULES = {"ingest": 52, "processor": 103, "replay": 48, "reconciler": 54}
 
 
 Load = Callable[..., set[str]]
@@ -129,3 +131,8 @@ def test_a_function_without_its_environment_says_which_variable(load: Load) -> N
         load("ingest", without="TABLE_NAME")
 
     assert "the variable TABLE_NAME is not set; deploy the stack again" in failure.value.stderr
+
+
+def test_ingest_collects_garbage_once_it_is_loaded(load: Load) -> None:
+    """The collector is off during the imports only."""
+    assert COLLECTS in load("ingest")

@@ -12,6 +12,7 @@ from base64 import b64encode
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
+from hashlib import sha256
 from io import BytesIO
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
@@ -68,9 +69,10 @@ class _Endpoint:
     def send(self, method: str, key: str, headers: dict[str, str], body: bytes) -> Reply:
         """Sends a request; for its errors see `Connection.exchange` and `CredentialSource`."""
         path = self._path + quote(key)
-        keys, payload = _credentials.current(), digest_of(body)
+        keys, of_s3 = _credentials.current(), self._service == "s3"
+        payload = digest_of(body) if of_s3 else sha256(body).hexdigest()
         headers["x-amz-date"] = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-        if self._service == "s3":
+        if of_s3:
             headers["x-amz-content-sha256"] = payload
         if keys.token:
             headers["x-amz-security-token"] = keys.token
