@@ -68,7 +68,7 @@ def is_absent(text: bytes, name: str) -> bool:
     """Returns whether no object of a JSON text has a member of this name, an ASCII word."""
     if f'"{name}"'.encode() in text or json.detect_encoding(text) not in {"utf-8", "utf-8-sig"}:
         return False
-    # A letter can be written as an escape. That a text has none at all is found soonest.
+    # A letter can be written as an escape; most texts without one have no backslash at all.
     return b"\\" not in text or _LETTER.search(text) is None
 
 
