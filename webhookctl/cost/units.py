@@ -118,7 +118,7 @@ METRICS_OF_HANDLER: Final = 1
 # -- CPU, in milliseconds of one vCPU
 
 # A new event of Stripe (bench/results.json, between 1 and 10 KB).
-DELIVERY_CPU: Final = 1.05
+DELIVERY_CPU: Final = 0.83
 # A run whose handler returns at once, and one with an effect: `python -m bench.processor` of
 # 2026-11-23, medians of three processes on two shared cores.
 RUN_CPU: Final = 7.6
