@@ -1,4 +1,4 @@
-"""Log lines in the format of Powertools' Logger, which takes a third of ingest's cold start.
+"""Log lines in the format of Powertools' Logger, which takes 47 to 60 ms of CPU to import.
 
 Without the keys that are the same in a log group (function_name and others), and without empty
 values.

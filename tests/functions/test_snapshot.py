@@ -1,4 +1,4 @@
-"""What a snapshot of ingest has in it, from which Lambda starts many processes with SnapStart.
+"""SnapStart starts many processes from one snapshot of ingest; its content must suit all of them.
 
 All of them continue from the same memory, minutes or weeks later: without credentials, secrets,
 connections or a state of random numbers.

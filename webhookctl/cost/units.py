@@ -72,9 +72,9 @@ RUN: Final = Step(calls=(GET, UPDATE, UPDATE), writes=2, reads=1.0)
 RUN_OF_LARGE: Final = Step(calls=(GET, UPDATE, GET_OBJECT, UPDATE), writes=2, reads=1.0)
 # An effect: its begin and its result.
 RUN_WITH_EFFECT: Final = Step(calls=(GET, *(UPDATE,) * 4), writes=4, reads=1.0)
-# Whether the handler is paused, every 5 seconds in each environment.
+# Each environment reads the handler's pause every 5 seconds.
 PAUSE: Final = Step(calls=(GET,), reads=1.0)
-# Whether the due index lists the handler, once in each environment.
+# Each environment reads the handler's entry in the list of due handlers once.
 LISTED: Final = Step(calls=(GET,), reads=0.5)
 
 # -- reconciler

@@ -28,7 +28,7 @@ class Fingerprint(str):
         if spans == []:
             made = cls(digest_of(body))
         elif spans is None:
-            made = cls(sha256(_canonical(body, volatile)).hexdigest())
+            made = cls(fingerprint(body, volatile))
         else:
             made = cls(_hash_without(body, spans))
         made._body, made._volatile = body, volatile
@@ -37,9 +37,7 @@ class Fingerprint(str):
     @cached_property
     def canonical(self) -> str:
         """The fingerprint by the canonical JSON, which rows of earlier versions hold."""
-        if not self._volatile:
-            return str(self)
-        return sha256(_canonical(self._body, self._volatile)).hexdigest()
+        return fingerprint(self._body, self._volatile)
 
     def is_content_in(self, stored: Callable[[], bytes]) -> bool:
         """Tells whether a stored body has the same content, in another order or spelling.
@@ -50,7 +48,7 @@ class Fingerprint(str):
         if not self._volatile:
             return False
         try:
-            return Fingerprint.of(stored(), self._volatile).canonical == self.canonical
+            return fingerprint(stored(), self._volatile) == self.canonical
         except (Permanent, Skipped):
             return False
 
@@ -62,7 +60,7 @@ def same_content(found: str, known: str) -> bool:
 
 def fingerprint(body: bytes, volatile: tuple[str, ...]) -> str:
     """Returns the canonical fingerprint of a body; it names a batch."""
-    return Fingerprint.of(body, volatile).canonical
+    return sha256(_canonical(body, volatile)).hexdigest() if volatile else digest_of(body)
 
 
 def _spans(body: bytes, volatile: tuple[str, ...]) -> list[tuple[int, int]] | None:

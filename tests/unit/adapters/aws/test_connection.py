@@ -309,7 +309,7 @@ def test_the_largest_response_is_accepted() -> None:
         assert len(get_once(head + b"x" * 1000).body) == 1000
 
 
-# What a server does after its answer, or instead of one.
+# A server takes one of these actions after its response, or instead of one.
 def _and_again(peer: socket.socket, answer: bytes, reached: threading.Event) -> None:
     peer.sendall(answer * 2)
 

@@ -38,7 +38,7 @@ def to_localhost(server: Server, limits: Limits = LONG) -> Connection:
 def test_a_connection_to_a_verified_server_is_kept(
     authority: Authority, version: ssl.TLSVersion
 ) -> None:
-    """The session tickets of TLS 1.3, which nobody asked for, do not make it look closed."""
+    """A connection is reused although TLS 1.3 sends session tickets that no request asked for."""
     context = authority.context("localhost")
     context.minimum_version = context.maximum_version = version
     with serving(answers(*[OK] * 5), context=context) as server:
