@@ -11,6 +11,8 @@ for name in [name for name in os.environ if name.startswith("AWS_") and name != 
     del os.environ[name]
 os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
 os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
+# The CDK's own check of a template takes half of a synthesis; tests/infra/test_app.py has it once.
+os.environ["CDK_VALIDATION"] = "false"
 
 # A process of tests keeps a million objects of libraries. By default, a search for cycles among
 # them begins every 700 objects, a fifth of all CPU time.

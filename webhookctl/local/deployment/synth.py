@@ -141,6 +141,9 @@ def _environment(directory: Path, context: Mapping[str, str]) -> dict[str, str]:
     own = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     return {
         **own,
+        # The CDK's check of the template takes half of the time; `cdk synth` shows its findings,
+        # and here nobody reads them.
+        "CDK_VALIDATION": "false",
         "CDK_CONTEXT_JSON": json.dumps(context),
         "CDK_OUTDIR": str(directory),
         "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20",
