@@ -141,8 +141,8 @@ def _environment(directory: Path, context: Mapping[str, str]) -> dict[str, str]:
     own = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     return {
         **own,
-        # The CDK's check of the template takes half of the time; `cdk synth` shows its findings,
-        # and here nobody reads them.
+        # The CDK's check of the template takes half of the time, and its findings are not shown
+        # here: they are for `cdk synth`.
         "CDK_VALIDATION": "false",
         "CDK_CONTEXT_JSON": json.dumps(context),
         "CDK_OUTDIR": str(directory),
