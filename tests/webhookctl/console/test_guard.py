@@ -68,21 +68,24 @@ def console(shown: SeededInbox, *, write: bool = True, **options: Any) -> TestCl
 
 
 @pytest.fixture(scope="module")
-def anyone(shown: SeededInbox) -> TestClient:
+def anyone(shown: SeededInbox) -> Iterator[TestClient]:
     """A client without the session's cookie."""
-    return console(shown)
+    with console(shown) as entering:  # one event loop for all requests
+        yield entering
 
 
 @pytest.fixture(scope="module")
-def user(shown: SeededInbox) -> TestClient:
+def user(shown: SeededInbox) -> Iterator[TestClient]:
     """A client that has entered."""
-    return console(shown, cookies=COOKIE)
+    with console(shown, cookies=COOKIE) as entering:  # one event loop for all requests
+        yield entering
 
 
 @pytest.fixture(scope="module")
-def reader(shown: SeededInbox) -> TestClient:
+def reader(shown: SeededInbox) -> Iterator[TestClient]:
     """A client that has entered a console without `--write`."""
-    return console(shown, write=False, cookies=COOKIE)
+    with console(shown, write=False, cookies=COOKIE) as entering:  # one event loop for all requests
+        yield entering
 
 
 def _paths(method: str) -> list[str]:
