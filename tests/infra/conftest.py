@@ -67,6 +67,8 @@ async def fulfil(event, ctx):
 """
 
 Synthesize = Callable[..., Template]
+# The template names the bundles, and they are not copied beside it: that takes a second each time.
+UNSTAGED = {"aws:cdk:disable-asset-staging": True}
 
 
 CONCURRENT = """
@@ -125,7 +127,8 @@ def synthesize(props: InboxProps, tmp_path_factory: pytest.TempPathFactory) -> S
     """Synthesizes an inbox with some properties changed."""
 
     def synthesized(placement: Placement | None = None, **changes: object) -> Template:
-        app = App(outdir=str(tmp_path_factory.mktemp("assembly")), analytics_reporting=False)
+        outdir = str(tmp_path_factory.mktemp("assembly"))
+        app = App(outdir=outdir, analytics_reporting=False, context=UNSTAGED)
         stack = Stack(app, "Inbox")
         changed = replace(props, placement=placement or props.placement, **changes)
         WebhookInbox(stack, "Inbox", changed)
