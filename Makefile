@@ -108,8 +108,9 @@ simulate: setup ## simulate every schedule of small worlds and random ones of la
 mutants: setup ## check that the simulation detects each deliberate fault of the protocol
 	$(BIN)/python -m simulation mutants
 
-fuzz: setup ## check that 2,000 malformed deliveries of every provider are rejected; 3 minutes
-	$(BIN)/pytest tests/proof/test_every_provider.py --quiet --numprocesses 2
+fuzz: setup ## check what every provider's malformed, altered and huge deliveries become; 4 minutes
+	$(BIN)/pytest tests/proof/test_every_provider.py tests/proof/test_one_signature.py tests/proof/test_rejection_cost.py \
+		--quiet --numprocesses 2
 
 storm: setup ## run handlers over HTTP against destinations that fail, stall and are killed; 5 minutes
 	$(BIN)/pytest tests/proof/test_storm.py --quiet
