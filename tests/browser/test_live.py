@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.browser.driving import Console, Opens, serving
 from tests.browser.seeded import seeded
@@ -132,6 +132,20 @@ def test_the_payload_is_loaded_on_request_as_a_tree(still: Console, opens: Opens
     expect(page.locator(".tree")).to_contain_text('"1 High St"')
     expect(page.locator(".headers")).to_contain_text("x-acme-id")
     assert len(asked) == 1
+
+
+def test_a_payload_that_was_opened_before_the_script_ran_is_loaded(
+    still: Console, opens: Opens
+) -> None:
+    page = opens(still)
+    held: list[Route] = []
+    # Playwright sets an attribute of the function, which the list's own method does not take.
+    page.route("**/console.js", lambda route: held.append(route))  # noqa: PLW0108
+    page.goto(event_path("acme", still.names.done), wait_until="commit")
+    page.get_by_text("Show headers and body").click()
+    [script] = held
+    script.continue_()
+    expect(page.locator(".tree")).to_contain_text('"1 High St"')
 
 
 def test_a_payload_without_javascript_is_a_file_and_never_a_page(

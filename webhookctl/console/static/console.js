@@ -100,14 +100,17 @@ document.addEventListener("click", async (event) => {
   event.target.textContent = "Copied";
 });
 
+async function load(details) {
+  if (!details.open || details.dataset.loaded) return;
+  details.dataset.loaded = "yes";
+  const answer = await fetch(details.dataset.load, { credentials: "same-origin" }).catch(() => null);
+  if (answer?.headers.get("content-type")?.startsWith("text/html")) details.querySelector(".loaded").innerHTML = await answer.text();
+  else delete details.dataset.loaded;
+}
+
 for (const each of document.querySelectorAll("details[data-load]")) {
-  each.addEventListener("toggle", async () => {
-    if (!each.open || each.dataset.loaded) return;
-    const answer = await fetch(each.dataset.load, { credentials: "same-origin" });
-    if (!answer.headers.get("content-type").startsWith("text/html")) return;
-    each.querySelector(".loaded").innerHTML = await answer.text();
-    each.dataset.loaded = "yes";
-  }, { passive: true });
+  each.addEventListener("toggle", () => load(each), { passive: true });
+  load(each); // opened before this script ran
 }
 
 spellTimes(document);
