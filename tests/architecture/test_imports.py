@@ -51,6 +51,22 @@ def test_only_the_processor_may_import_handlers() -> None:
     assert functions <= set(rule["source_modules"])
 
 
+def test_the_types_of_every_cdk_service_that_we_use_are_checked() -> None:
+    overrides = tomllib.loads(PYPROJECT.read_text())["tool"]["mypy"]["overrides"]
+    (followed,) = [each for each in overrides if each.get("follow_imports") == "normal"]
+    used = {
+        f"aws_cdk.{alias.name}"
+        for top in ("webhook_inbox_cdk", "stacks")
+        for path in (ROOT / top).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module == "aws_cdk"
+        for alias in node.names
+        if alias.name.startswith("aws_")
+    }
+    assert len(used) > 10
+    assert used <= {*followed["module"]}
+
+
 def test_the_cdk_contract_covers_every_shipped_package() -> None:
     (rule,) = [c for c in contracts() if "aws_cdk" in c.get("forbidden_modules", [])]
     packages = {

@@ -18,10 +18,10 @@ from typing import Any
 
 import pytest
 
+from tests.proof.test_one_signature import declared_case
 from tests.unit.providers.cases import NAMES, Case, recorded, signed, valid_vectors
 from tests.unit.providers.deliveries import OTHER
 from tests.unit.providers.inbox import CaseInbox
-from tests.proof.test_one_signature import declared_case
 from webhook_inbox.domain.json_path import UNVERIFIED_BACKSLASHES, UNVERIFIED_MARKS
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Provider
