@@ -93,6 +93,7 @@ def test_a_volatile_value_at_the_end_does_not_count() -> None:
         b'{"data": {"pending_webhooks": 1}}',
         b'[{"pending_webhooks": 1}]',
         b'{"pending_webhooks": [1]}',
+        b'{"other\\"pending_webhooks": 1}',
         b'{"pending_webhooks": 1, "pending_webhooks": 2}',
         b'{"pending_webhooks": 1, "x": "' + b"x" * 5000 + b'"}',
         b'{"pending_webhooks": 1',
