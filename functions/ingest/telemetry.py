@@ -18,8 +18,8 @@ _ERRORS: Final = {
     IngestOutcome.NO_SECRET,
     IngestOutcome.UNAVAILABLE,
 }
-# Characters of a detail that are logged, of its begin and of its end. CloudWatch takes no line above
-# 256 KB, and a line that it cuts is no JSON, so that its metrics would be lost.
+# Characters of a detail that are logged, of its begin and of its end. CloudWatch reads no metrics
+# in a line above 1 MB.
 DETAIL: Final = 8_000
 
 _COUNTED: Final = {
