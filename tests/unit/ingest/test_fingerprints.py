@@ -104,6 +104,12 @@ def test_a_field_that_may_be_elsewhere_is_removed_by_a_parser(body: bytes) -> No
     assert made == made.canonical == fingerprint(body, PENDING)
 
 
+def test_a_member_with_the_name_of_a_path_counts() -> None:
+    one, two = (Fingerprint.of(b'{"id": 1, "data.x": %d}' % x, ("data.x",)) for x in (1, 2))
+    assert one != two
+    assert one.canonical != two.canonical
+
+
 MEMBERS = st.dictionaries(
     st.sampled_from(["id", "attempt", "pending", "data"]),
     st.integers(0, 2) | st.text(max_size=2) | st.dictionaries(
