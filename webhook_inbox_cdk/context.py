@@ -86,7 +86,7 @@ class Context:
         if value is None:
             return default
         if isinstance(value, bool) or not re.fullmatch(r"-?[0-9]+", str(value)):
-            _refuse(key, value, f"is not a whole number; write -c {key}=20")
+            _refuse(key, value, f"is not a whole number; write -c {key}={default or 20}")
         return int(value)
 
     def table(self, key: str) -> Mapping[str, Any] | None:

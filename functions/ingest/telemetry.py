@@ -18,7 +18,9 @@ _ERRORS: Final = {
     IngestOutcome.NO_SECRET,
     IngestOutcome.UNAVAILABLE,
 }
-
+# Characters of a detail that are logged, of its begin and of its end. CloudWatch reads no metrics
+# in a line above 1 MB.
+DETAIL: Final = 8_000
 
 _COUNTED: Final = {
     IngestOutcome.HELD: catalogue.HELD_IDENTICAL,
@@ -58,7 +60,7 @@ def observe(
         "event_id": receipt.event_id,
         "type": receipt.type,
         "reason": receipt.reason,
-        "detail": receipt.detail,
+        "detail": _shortened(receipt.detail),
         "handlers": list(receipt.handlers),
         "duration_ms": taken // MILLISECOND,
         "request_id": receipt.request_id,
@@ -67,3 +69,8 @@ def observe(
     measure(metrics, receipt, taken=taken)
     metrics_of_line = metrics.take(begun + taken, beside=fields)
     write(f"delivery {receipt.outcome}", extra={**fields, **metrics_of_line})
+
+
+def _shortened(detail: str) -> str:
+    """Returns a detail without its middle, if it is long; the text of an error is of any length."""
+    return detail if len(detail) <= 2 * DETAIL else f"{detail[:DETAIL]} … {detail[-DETAIL:]}"

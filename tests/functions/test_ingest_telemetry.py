@@ -138,6 +138,25 @@ def test_an_outage_is_an_error_that_names_the_call(inbox: Inbox, faults: Faults)
     assert line["detail"] == "dynamodb PutItem: ThrottlingException: this is a test"
 
 
+def test_a_fault_of_our_own_is_counted_however_long_its_text_is(
+    inbox: Inbox, faults: Faults
+) -> None:
+    """CloudWatch reads no metrics in a longer line."""
+
+    def bug(_: dict[str, Any]) -> None:
+        raise KeyError("\N{PILE OF POO}" * 500_000)
+
+    faults.rewrite("PutItem", bug)
+
+    inbox.deliver("lab.fine")
+
+    [line] = inbox.output.logs()
+    assert len(json.dumps(line)) < 1024 * 1024
+    assert "IngestFaults" in {point.name for point in points(line)}
+    assert line["detail"].startswith("Traceback")
+    assert "KeyError: " in line["detail"]
+
+
 def counted(inbox: Inbox) -> list[tuple[str, dict[str, str]]]:
     """Returns the metrics of the deliveries but their times."""
     points = inbox.output.points()

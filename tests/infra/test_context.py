@@ -51,6 +51,11 @@ def test_other_numbers_are_refused(given: Any) -> None:
         context(max_concurrency=given).number("max_concurrency", default=None)
 
 
+def test_a_number_that_is_refused_is_told_one_that_is_taken() -> None:
+    with pytest.raises(ConfigurationError, match=r"write -c ingest_memory=512$"):
+        context(ingest_memory="512MB").number("ingest_memory", default=512)
+
+
 @pytest.mark.parametrize("given", ["no/such/directory", "cdk.json", 5])
 def test_functions_is_a_directory(given: Any) -> None:
     with pytest.raises(ConfigurationError, match=r"^context functions: .* is not a directory"):

@@ -54,7 +54,8 @@ def trailing(text: bytes, name: str) -> Member | None:
     written = json.dumps(name).encode()
     place = text.rfind(written)
     found = _VALUE.match(text, place + len(written)) if place >= 0 else None
-    if found is None or len(text) - found.end() > TAIL:
+    # Behind a backslash, the first quote is one of a longer name.
+    if found is None or text[place - 1 : place] == b"\\" or len(text) - found.end() > TAIL:
         return None
     try:
         rest = json.loads(b'{"":0' + text[found.end() :])

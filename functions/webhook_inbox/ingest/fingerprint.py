@@ -66,10 +66,13 @@ def fingerprint(body: bytes, volatile: tuple[str, ...]) -> str:
 def _spans(body: bytes, volatile: tuple[str, ...]) -> list[tuple[int, int]] | None:
     """Returns where the values of the fields are; None unless each is found without doubt."""
     spans: list[tuple[int, int]] = []
+    if any("." in path for path in volatile):
+        # A parser follows the path; a member with a dot in its name is another field.
+        return None
     for name in volatile:
         written = json.dumps(name).encode()
         place = body.find(written)
-        if place < 0 and "." not in name:
+        if place < 0:
             continue
         member = trailing(body, name)
         # A name that is there once is no member of another object.

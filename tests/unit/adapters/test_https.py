@@ -78,6 +78,16 @@ def test_only_status_200_is_a_document_and_no_redirect_is_followed(status: int) 
 
 
 @pytest.mark.usefixtures("_patient")
+def test_no_query_is_in_an_error() -> None:
+    """The URL that confirms a subscription of SNS has its token there, and errors are logged."""
+    with pytest.raises(Unavailable) as failure:
+        fetched(answering(403, b"", seen=[]), path="/confirm?Token=0123456789")
+
+    assert "/confirm answered 403" in str(failure.value)
+    assert "0123456789" not in str(failure.value)
+
+
+@pytest.mark.usefixtures("_patient")
 @pytest.mark.parametrize("header", [b"x: 1", b"content-length: %d" % (LIMIT + 1)])
 def test_a_large_document_is_refused(header: bytes) -> None:
     with pytest.raises(Unavailable, match="BadReply"):

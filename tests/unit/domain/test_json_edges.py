@@ -72,6 +72,7 @@ def test_the_first_and_the_last_members_are_found_without_the_middle() -> None:
         b'{"type": {"name": "object"}}',
         b'{"type": "esc\\u0061ped"}',
         b'{"type": "first", "typ\\u0065": "second"}',
+        b'{"a\\"type": "of a longer name"}',
         b'{"type": 01}',
         b'{"type": "cut',
         b'\xff\xfe{\x00"\x00',

@@ -93,6 +93,7 @@ def test_a_volatile_value_at_the_end_does_not_count() -> None:
         b'{"data": {"pending_webhooks": 1}}',
         b'[{"pending_webhooks": 1}]',
         b'{"pending_webhooks": [1]}',
+        b'{"other\\"pending_webhooks": 1}',
         b'{"pending_webhooks": 1, "pending_webhooks": 2}',
         b'{"pending_webhooks": 1, "x": "' + b"x" * 5000 + b'"}',
         b'{"pending_webhooks": 1',
@@ -101,6 +102,12 @@ def test_a_volatile_value_at_the_end_does_not_count() -> None:
 def test_a_field_that_may_be_elsewhere_is_removed_by_a_parser(body: bytes) -> None:
     made = Fingerprint.of(body, PENDING)
     assert made == made.canonical == fingerprint(body, PENDING)
+
+
+def test_a_member_with_the_name_of_a_path_counts() -> None:
+    one, two = (Fingerprint.of(b'{"id": 1, "data.x": %d}' % x, ("data.x",)) for x in (1, 2))
+    assert one != two
+    assert one.canonical != two.canonical
 
 
 MEMBERS = st.dictionaries(

@@ -9,7 +9,7 @@ import socket
 import ssl
 from collections.abc import Mapping
 from functools import cache
-from time import monotonic
+from time import monotonic, time
 from typing import Final, NamedTuple, Self
 from urllib.parse import SplitResult
 
@@ -21,6 +21,9 @@ BODY: Final = 32 * 1024 * 1024
 CHUNK: Final = 64 * 1024
 # A larger body is not copied behind the headers.
 JOINED: Final = 64 * 1024
+# Seconds. AWS's gateways forget a connection that was idle for 350, and do not tell its ends.
+# https://docs.aws.amazon.com/vpc/latest/userguide/nat-gateway-troubleshooting.html
+IDLE: Final = 300.0
 
 
 class Limits(NamedTuple):
@@ -46,8 +49,9 @@ class Connection:
     """A connection to one server, for one request at a time; opened with the first one.
 
     Servers close idle connections, and Lambda stops a process for minutes, so a closed connection
-    is replaced before it is used. `read` limits a request and its response together, however slowly
-    their bytes move; it does not include name resolution, nor `connect` a host's other addresses.
+    is replaced before it is used, and so is one that was not used for five minutes. `read` limits a
+    request and its response together, however slowly their bytes move; it does not include name
+    resolution, nor `connect` a host's other addresses.
     """
 
     def __init__(self, host: str, port: int | None, *, tls: bool, limits: Limits) -> None:
@@ -61,6 +65,8 @@ class Connection:
         # Bytes that were read and not used.
         self._buffer = bytearray()
         self._deadline = 0.0
+        # Epoch seconds: other clocks may stop with the process.
+        self._used = 0.0
 
     @classmethod
     def to(cls, url: SplitResult, limits: Limits) -> Self:
@@ -93,6 +99,7 @@ class Connection:
             for part in [data + body] if len(body) <= JOINED else [data, body]:
                 self._send(part)
             reply, keep = self._read(limit)
+            self._used = time()
         except OSError:
             # Before ValueError, since the error of a certificate is both.
             raise
@@ -116,7 +123,7 @@ class Connection:
             poll.register(self._socket, select.POLLIN)
             # Before a request, nothing is to be read but the end of the connection. Further bytes
             # would be taken for the response.
-            if self._buffer or poll.poll(0):
+            if self._buffer or time() - self._used > IDLE or poll.poll(0):
                 self.close()
         if self._socket is None:
             made = socket.create_connection(self._address, self._limits.connect)

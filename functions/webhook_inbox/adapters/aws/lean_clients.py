@@ -34,6 +34,15 @@ PROTOCOLS: Final = {
     "secretsmanager": ("secretsmanager", "1.1"),
     "sqs": ("AmazonSQS", "1.0"),
 }
+# The domains of the partitions but the first one, by the beginning of their regions' names.
+DOMAINS: Final = {
+    "cn-": "amazonaws.com.cn",
+    "eu-isoe-": "cloud.adc-e.uk",
+    "eusc-": "amazonaws.eu",
+    "us-iso-": "c2s.ic.gov",
+    "us-isob-": "sc2s.sgov.gov",
+    "us-isof-": "csp.hci.ic.gov",
+}
 # Where the name of a service's variable is not its own.
 VARIABLES: Final = {"secretsmanager": "SECRETS_MANAGER"}
 _CODE: Final = re.compile(rb"<Code>([^<]*)</Code>")
@@ -58,9 +67,9 @@ class _Endpoint:
             raise ConfigurationError("the variable AWS_REGION is not set; Lambda sets it")
         own = os.environ.get(f"AWS_ENDPOINT_URL_{VARIABLES.get(service, service.upper())}")
         given = own or os.environ.get("AWS_ENDPOINT_URL")
-        suffix = "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
+        named = (domain for name, domain in DOMAINS.items() if region.startswith(name))
         host = f"{bucket}.{service}" if bucket else service
-        url = urlsplit(given or f"https://{host}.{region}.{suffix}")
+        url = urlsplit(given or f"https://{host}.{region}.{next(named, 'amazonaws.com')}")
         self._connection = Connection.to(url, _limits(service))
         self._region, self._service = region, service
         # Only AWS's own host names have the bucket in them.

@@ -6,6 +6,7 @@ import struct
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from time import time
 from urllib.parse import urlsplit
 
 import pytest
@@ -15,7 +16,7 @@ from psutil import Process
 
 from tests.stopwatch import Stopwatch
 from tests.unit.adapters.aws.servers import OK, Script, Server, answers, read_request, serving
-from webhook_inbox.adapters.aws.connection import HEAD, BadReply, Connection, Limits, Reply
+from webhook_inbox.adapters.aws.connection import HEAD, IDLE, BadReply, Connection, Limits, Reply
 
 # Longer than any wait of a test that is not about time.
 LONG = Limits(connect=5, read=5)
@@ -131,6 +132,22 @@ def test_a_connection_that_was_reset_is_replaced() -> None:
         assert server.ended.acquire(timeout=10)
         assert post(connection).body == b"ok"
         connection.close()
+
+
+@pytest.mark.parametrize(("idle", "connections"), [(IDLE - 10, 1), (IDLE + 10, 2)])
+def test_a_connection_that_a_gateway_may_have_forgotten_is_replaced(
+    idle: float, connections: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The gateway tells neither end, so that a request would wait for its time-out."""
+    with serving(answers(OK, OK), answers(OK)) as server:
+        connection = connected(server)
+        post(connection)
+        later = time() + idle
+        monkeypatch.setattr("webhook_inbox.adapters.aws.connection.time", lambda: later)
+        assert post(connection).body == b"ok"
+        connection.close()
+
+    assert server.connections == connections
 
 
 def resetting(*, after: bytes) -> Script:

@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote
 
+import botocore.session
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -114,31 +115,29 @@ def test_the_operation_and_its_parameters_are_sent(endpoint: Endpoint) -> None:
     assert signed in headers["authorization"]
 
 
-@pytest.mark.parametrize(
-    ("region", "host"),
-    [
-        ("us-east-1", "us-east-1.amazonaws.com"),
-        ("us-gov-west-1", "us-gov-west-1.amazonaws.com"),
-        ("cn-north-1", "cn-north-1.amazonaws.com.cn"),
-        ("cn-northwest-1", "cn-northwest-1.amazonaws.com.cn"),
-    ],
-)
-def test_the_hosts_are_those_of_the_region(
-    region: str,
-    host: str,
-    sent: list[tuple[str, str, dict[str, str]]],
-    monkeypatch: pytest.MonkeyPatch,
+def test_the_hosts_are_those_of_the_region_in_every_partition(
+    sent: list[tuple[str, str, dict[str, str]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("AWS_REGION", region)
+    partitions = botocore.session.get_session().get_data("partitions")["partitions"]
+    domains = {
+        region: partition["outputs"]["dnsSuffix"]
+        for partition in partitions
+        for region in partition["regions"]
+        if not region.endswith("-global")
+    }
+    assert {"us-east-1", "us-gov-west-1", "cn-north-1", "eusc-de-east-1"} < domains.keys()
 
-    for service in ("dynamodb", "sqs", "secretsmanager"):
-        JsonClient(service).anything()
-    S3Client().put_object(Bucket="bodies", Key="a/b", Body=b"")
+    for region, domain in domains.items():
+        monkeypatch.setenv("AWS_REGION", region)
+        sent.clear()
+        for service in ("dynamodb", "sqs", "secretsmanager"):
+            JsonClient(service).anything()
+        S3Client().put_object(Bucket="bodies", Key="a/b", Body=b"")
 
-    prefixes = ("dynamodb", "sqs", "secretsmanager", "bodies.s3")
-    assert [name for name, _, _ in sent] == [f"{prefix}.{host}" for prefix in prefixes]
-    assert {path for _, path, _ in sent} == {"/", "/a/b"}
-    assert all(f"/{region}/" in headers["authorization"] for _, _, headers in sent)
+        prefixes = ("dynamodb", "sqs", "secretsmanager", "bodies.s3")
+        assert [name for name, _, _ in sent] == [f"{each}.{region}.{domain}" for each in prefixes]
+        assert {path for _, path, _ in sent} == {"/", "/a/b"}
+        assert all(f"/{region}/" in headers["authorization"] for _, _, headers in sent)
 
 
 def test_a_missing_region_says_which_variable(monkeypatch: pytest.MonkeyPatch) -> None:
