@@ -164,7 +164,7 @@ class Run:
         inbox, account = self.inbox, self.inbox.account
         inbox.output.read()
         rows = account.rows()
-        bodies = [unpack(row, account) for row in rows if row.get("body_encoding") == "zlib"]
+        bodies = [unpack(row, account) for row in rows if "body" in row]
         queued = [account.receive(queue) for queue in (account.queue, account.dead_letters)]
         return repr([rows, bodies, queued, account.objects()]) + inbox.output.text
 
