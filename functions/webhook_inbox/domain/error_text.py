@@ -65,7 +65,7 @@ def describe(error: BaseException) -> str:
     """Returns an error's text, "Class: message"; the library's own classes are left out."""
     try:
         text = str(error)
-    except Exception:  # noqa: BLE001 - printing a handler's exception may fail
+    except BaseException:  # noqa: BLE001 - a handler's exception may even raise SystemExit
         text = "(its text cannot be printed)"
     own = isinstance(error, InboxError) and type(error).__module__.startswith("webhook_inbox.")
     return text if own and text else f"{type(error).__name__}: {text}".removesuffix(": ")

@@ -20,6 +20,14 @@ class Unprintable(Exception):
         raise RuntimeError("no text")
 
 
+class Leaving(Exception):
+    """An error whose text ends the program."""
+
+    def __str__(self) -> str:
+        """Leaves."""
+        raise SystemExit(3)
+
+
 @pytest.mark.parametrize(
     ("error", "text", "name"),
     [
@@ -29,6 +37,8 @@ class Unprintable(Exception):
         (OrderGone("order 12"), "OrderGone: order 12", "OrderGone"),
         (Permanent(""), "Permanent", "Permanent"),
         (Unprintable(), "Unprintable: (its text cannot be printed)", "Unprintable"),
+        # Raised outside of the attempt, it would end the process before the run is settled.
+        (Leaving(), "Leaving: (its text cannot be printed)", "Leaving"),
     ],
 )
 def test_an_error_is_described_by_its_class_and_text(
