@@ -18,9 +18,9 @@ LONG: Final = 60.0
 def meet(event: Event, ctx: Context) -> None:
     """Waits for the other runs; then does as its event says."""
     told = event.json()["told"]
-    if told == "hang":
+    if told == "hang" and ctx.attempt == 1:
         HANGING.wait(LONG)
-    elif told != "alone":
+    elif told in {"meet", "fail"}:
         MET.wait(LONG)
     Logger().info("met", extra={"told": told})
     if told != "alone":  # An effect would need two seconds more of the attempt.

@@ -1,0 +1,113 @@
+"""A worker that makes several runs is killed, on the local runtime."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from tests.contract.resources import create_queues
+from tests.functions.account import open_account
+from tests.functions.bundles import FUNCTIONS
+from tests.functions.conftest import Start
+from tests.functions.inbox import SECRET, Inbox
+from tests.functions.invocations import sqs_event, sqs_record
+from tests.functions.test_concurrent import (
+    HANDLER,
+    LANE,
+    WaitingAccount,
+    built,
+    delivered,
+    statuses,
+)
+from tests.functions.test_processor_deaths import ROOT, USUAL, WORKER, endpoint
+from webhook_inbox.domain.model import Run, Status
+
+__all__ = ["built", "endpoint"]
+
+# Seconds until a test gives up waiting for a worker.
+PATIENCE = 60.0
+Worker = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def inbox(endpoint: str, start: Start, monkeypatch: pytest.MonkeyPatch) -> Inbox:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+    name = f"concurrent-{uuid4().hex}"
+    plain = open_account(endpoint, name=name)
+    lane = create_queues(plain.clients["sqs"], f"{name}-{LANE}", max_receive_count=5)
+    names = plain.table_name, plain.bucket
+    account = WaitingAccount(plain.clients, *names, *lane, standard=plain.queue)
+    account.set_secret("acme", SECRET)
+    return start(account)
+
+
+@pytest.fixture
+def begin(inbox: Inbox, bundle: Path) -> Worker:
+    """Returns what begins an invocation with a batch, in a process of its own."""
+    path = os.pathsep.join(map(str, (bundle, FUNCTIONS, ROOT)))
+    names = {"PYTHONPATH": path, "POWERTOOLS_SERVICE_NAME": "processor"}
+    environment = {**os.environ, **inbox.account.environment, **names}
+
+    def begun(*messages: dict[str, Any]) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-c", WORKER, str(USUAL)],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(sqs_event(map(sqs_record, messages))))
+        process.stdin.close()
+        process.stdin = None
+        return process
+
+    return begun
+
+
+def kept(process: subprocess.Popen[str]) -> list[str]:
+    """Waits for a worker's answer; returns the ids of the messages that stay."""
+    output, _ = process.communicate(timeout=PATIENCE)
+    [answer] = [json.loads(line)["answer"] for line in output.splitlines() if '"answer"' in line]
+    return sorted(failure["itemIdentifier"] for failure in answer["batchItemFailures"])
+
+
+def runs(inbox: Inbox) -> list[Run]:
+    found = [inbox.account.run("acme", f"evt-{number}", HANDLER) for number in range(3)]
+    return [run for run in found if run is not None]
+
+
+def test_a_killed_worker_loses_the_attempts_that_had_not_ended_and_no_other(
+    inbox: Inbox, begin: Worker
+) -> None:
+    """The response is lost, so the message of the run that was settled comes back as well."""
+    messages = delivered(inbox, "alone", "hang", "hang")
+    ids = [message["MessageId"] for message in messages]
+    before = [Status.DONE, Status.PROCESSING, Status.PROCESSING]
+
+    worker = begin(*messages)
+    give_up = time.monotonic() + PATIENCE
+    while statuses(inbox, 3) != before:
+        assert time.monotonic() < give_up, statuses(inbox, 3)
+        assert worker.poll() is None
+    worker.kill()
+    worker.communicate()
+
+    assert worker.returncode == -signal.SIGKILL
+    # Received before the leases are over: the worker may still be alive.
+    assert kept(begin(*messages)) == sorted(ids[1:])
+    assert statuses(inbox, 3) == before
+    for run in runs(inbox)[1:]:
+        inbox.account.change(run, claimed_until=1)
+    assert kept(begin(*messages)) == []
+    assert statuses(inbox, 3) == [Status.DONE] * 3
+    outcomes = [[attempt.outcome for attempt in run.attempts] for run in runs(inbox)]
+    assert outcomes == [["done"], ["lost", "done"], ["lost", "done"]]
