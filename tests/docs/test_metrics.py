@@ -1,14 +1,16 @@
 """The section on metrics is that of the catalogue, and its cost that of this repository's app."""
 
+import re
 from functools import cache
 
 import pytest
 
 from scripts import metrics
+from tests.docs.pages import RUNBOOK
 from webhook_inbox.configuration.compile import compile_manifest
 from webhook_inbox.domain.errors import Reason
 from webhook_inbox.domain.manifest import Manifest
-from webhook_inbox.domain.metrics import ACCEPTED, CATALOGUE, REJECTED, RUNS, Metric
+from webhook_inbox.domain.metrics import ACCEPTED, CATALOGUE, REJECTED, RUNS, Metric, Use
 from webhook_inbox.ingest.deduplication import PROMPT
 from webhook_inbox.queue.outcomes import RunOutcome
 
@@ -52,3 +54,11 @@ def test_the_outcomes_of_runs_are_counted_whole() -> None:
     named = {RunOutcome.DONE, RunOutcome.SKIPPED, RunOutcome.HELD, RunOutcome.FAILED}
 
     assert len({*named, RunOutcome.DEAD}) == metrics.OUTCOMES
+
+
+def test_the_runbook_reads_no_metric_that_a_stack_without_a_dashboard_does_not_write() -> None:
+    named = set(re.findall(r"`(\w+)`", RUNBOOK.read_text(encoding="utf-8")))
+    of_dashboards = {each.name for each in CATALOGUE.values() if each.used == (Use.DASHBOARD,)}
+
+    assert named.isdisjoint(of_dashboards)
+    assert "Latency" in named
