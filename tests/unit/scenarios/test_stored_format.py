@@ -2,6 +2,7 @@
 
 import json
 import re
+import zlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
@@ -40,7 +41,7 @@ from webhook_inbox.handlers.approvals import ApprovalOutcome, ApprovalRequest, h
 from webhook_inbox.handlers.effects.journal import EffectState
 from webhook_inbox.ingest.receipt import IngestOutcome
 from webhook_inbox.ingest.rejected import RejectedFilter, find
-from webhook_inbox.ledger import pauses, schema
+from webhook_inbox.ledger import pauses, payloads, schema
 from webhook_inbox.queue.message import RunMessage
 
 CHANGED = "the stored format changed: add a migration and freeze version 2"
@@ -105,15 +106,30 @@ def written_today() -> Mapping[str, Any]:
     return read(Scenario().frozen())
 
 
-@pytest.fixture
-def world() -> World:
+@pytest.fixture(params=["frozen", "earlier"])
+def world(request: pytest.FixtureRequest) -> World:
     """Returns an inbox of today's code over the frozen rows, at the time of writing."""
     made = new_world(seed=1)
     made.clock.advance(seconds=(frozen()["written_at"] - to_ms(made.now)) / 1000)
-    for row in frozen()["rows"]:
-        made.table.put(row)
     made.blobs.objects.update(frozen()["objects"])
+    for row in frozen()["rows"]:
+        is_earlier = request.param == "earlier" and row["sk"] == "event"
+        made.table.put(earlier(row, made) if is_earlier else row)
     return made
+
+
+def earlier(row: Item, world: World) -> Item:
+    """Returns an event's row as it was before its hashes were bytes and its key had its name."""
+    source, event_id = schema.identify(row["pk"])
+    named = {"source": source, "event_id": event_id, "verified_with": 0}
+    hashes = {
+        name: row[name].hex() if name in row else ""
+        for name in ("fingerprint", "signature_hash", "guard")
+    }
+    if row["body_encoding"] == "words1":
+        body = zlib.compress(payloads.unpack(row, world.blobs))
+        hashes |= {"body": body, "body_encoding": "zlib"}
+    return {**row, **named, **hashes}
 
 
 def send(world: World, *kinds: str) -> None:
