@@ -247,7 +247,8 @@ class InboxDocument(ConfigTable):
         default={}, description="tables [destinations.NAME]"
     )
     approvers: dict[Name, Approvers] = Field(default={}, description="tables [approvers.NAME]")
-    lanes: dict[Name, LaneTable] = Field(default={}, description="tables [lanes.NAME]")
+    # A name that no handler declares as its lane is refused when the manifest is compiled.
+    lanes: dict[str, LaneTable] = Field(default={}, description="tables [lanes.NAME]")
     alarms: Alarms = Field(default=Alarms(), description="the table [alarms]")
     domain: Domain | None = Field(
         default=None, description="{ name = …, certificate = …, hosted_zone = … }"

@@ -15,16 +15,17 @@ __all__ = ["root"]
 
 def concurrent(root: Path, lane: str, many: int = 5) -> None:
     with (root / "inbox.toml").open("a") as file:
-        file.write(f"\n[lanes.{lane}]\nconcurrency = {many}\n")
+        file.write(f'\n[lanes."{lane}"]\nconcurrency = {many}\n')
 
 
-def test_a_lane_of_one_handler_may_have_concurrency(root: Path) -> None:
-    write(root, "stripe_pay", source="stripe", function="pay", more=', lane="calls"')
-    concurrent(root, "calls")
+@pytest.mark.parametrize("lane", ["calls", "slow_calls", "slow.calls", "_"])
+def test_a_lane_of_one_handler_may_have_concurrency(root: Path, lane: str) -> None:
+    write(root, "stripe_pay", source="stripe", function="pay", more=f', lane="{lane}"')
+    concurrent(root, lane)
 
     manifest = compile_manifest(root, stage="dev")
 
-    assert manifest.concurrency == {"calls": 5}
+    assert manifest.concurrency == {lane: 5}
     assert Manifest.from_data(manifest.to_data()) == manifest
 
 
