@@ -74,13 +74,14 @@ class Records:
 
         left = deadline - SETTLE_MARGIN - self._clock.now()
         self._executor.begin(len(records), seconds=left.total_seconds())
-        kept = self._parallel.map(handled, zip(self._processors, records, strict=False))
-        if self._executor.alive:
-            # A handler that would not stop must not go on behind its lost lease: the runs are
-            # settled, so the process ends, and their messages come back as settled.
-            self._logger.error("ending the process: a handler is still running after its time")
-            os._exit(1)
-        return kept
+        try:
+            return self._parallel.map(handled, zip(self._processors, records, strict=False))
+        finally:
+            if self._executor.alive:
+                # A handler that would not stop must not go on behind its lost lease: the runs are
+                # settled, so the process ends, and their messages come back as settled.
+                self._logger.error("ending the process: a handler is still running after its time")
+                os._exit(1)
 
     def _handled(
         self, processor: Processor, record: Record, worker: Worker, deadline: datetime

@@ -155,3 +155,26 @@ def test_a_handler_that_does_not_stop_ends_the_process_after_the_others(
     import_module("handlers.waiting").HANGING.set()
     for thread in module.executor._abandoned:
         thread.join(60)
+
+
+def test_a_handler_that_does_not_stop_ends_the_process_if_a_result_cannot_be_logged(
+    inbox: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The invocation fails then, and the next one of the process would run beside the handler."""
+    messages = delivered(inbox, "hang", "alone")
+    module = inbox.module("processor")
+
+    def end(status: int) -> NoReturn:
+        raise SystemExit(status)
+
+    def fail(*_: object, **__: object) -> NoReturn:
+        raise RuntimeError("the log is broken")
+
+    monkeypatch.setattr(os, "_exit", end)
+    monkeypatch.setattr("processor.batch.observe", fail)
+    with pytest.raises(SystemExit):
+        inbox.process(*messages, remaining=4)
+
+    import_module("handlers.waiting").HANGING.set()
+    for thread in module.executor._abandoned:
+        thread.join(60)
