@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any, NoReturn
 from uuid import uuid4
 
 import pytest
@@ -19,13 +20,24 @@ from tests.functions.invocations import http_event
 from tests.functions.metering.meter import Meter
 from tests.functions.metering.recorder import recording
 from tests.functions.metering.units import index_entry
+from webhook_inbox import Permanent
+from webhook_inbox.adapters.aws.clients import steady
+from webhook_inbox.adapters.aws.dynamodb import DynamoTable
+from webhook_inbox.adapters.aws.sqs import SqsQueue
 from webhook_inbox.adapters.memory import ManualClock
+from webhook_inbox.adapters.system import SystemClock, SystemRandomness
 from webhook_inbox.domain.ports import Change, Item, Key
 from webhook_inbox.domain.quotas import item_size
 from webhook_inbox.domain.timestamps import to_ms
+from webhook_inbox.handlers.approvals import ApprovalOutcome, Approvals, holds
 from webhook_inbox.ingest.rejected import PER_MINUTE
+from webhook_inbox.ledger import pauses
+from webhook_inbox.ledger.audit import Actor, Proof
+from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import RECEIVED_SHARDS, received_bucket
+from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.reconciler.received import CURSORS
+from webhook_inbox.replay import cost as replay_cost
 from webhookctl.cost import units
 from webhookctl.cost.body import sample_body
 from webhookctl.cost.units import Step
@@ -130,6 +142,8 @@ class Metered:
 def metered(inbox: Inbox, meter: Meter, monkeypatch: pytest.MonkeyPatch) -> Metered:
     """An inbox whose environments have read what they read once a minute or less often."""
     monkeypatch.setenv("DASHBOARD", "")
+    # Of a test that takes longer than the 5 seconds, some runs would ask again.
+    monkeypatch.setattr(pauses, "CACHE_TTL", timedelta(hours=1))
     made = Metered(inbox, meter)
     for event_type in ("lab.fine", "lab.effect"):
         made.deliver(event_type)
@@ -232,6 +246,100 @@ def without(step: Step, other: Step) -> Step:
         reads=step.reads - other.reads,
         sqs=step.sqs - other.sqs,
     )
+
+
+# -- a person's decisions
+
+
+@pytest.fixture
+def dead(metered: Metered, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Makes runs that die at their first attempt; their messages are in the DLQ."""
+    inbox = metered.inbox
+
+    def refuse(*_: Any) -> NoReturn:
+        raise Permanent("422: no such order")
+
+    def make(runs: int) -> None:
+        for _ in range(runs):
+            metered.deliver()
+            [message] = inbox.account.receive()
+            with monkeypatch.context() as patch:
+                patch.setattr(inbox.lab, "saw", refuse)
+                assert inbox.process(message) == [message["MessageId"]]
+            # SQS does this after further receives; other tests cover the move to the DLQ.
+            inbox.account.delete(message)
+            inbox.account.clients["sqs"].send_message(
+                QueueUrl=inbox.account.dead_letters, MessageBody=message["Body"]
+            )
+
+    return make
+
+
+def test_a_replay_of_dead_runs_and_their_attempts(
+    metered: Metered, dead: Callable[[int], None]
+) -> None:
+    def replay(runs: int) -> Step:
+        dead(runs)
+        metered.take()
+        report = metered.inbox.invoke("replay", {"status": ["dead_letter"]}, remaining=300)
+        assert (report["counts"], report["dlq_removed"]) == ({"replayed": runs}, runs)
+        return metered.meter.take()
+
+    def attempts() -> list[Step]:
+        steps = []
+        for message in metered.inbox.account.receive():
+            metered.take()
+            assert metered.inbox.process(message) == []
+            steps.append(metered.meter.take())
+        return steps
+
+    replay(1)  # A new environment reads the pauses.
+    attempts()
+    one = replay(1)
+    assert attempts() == [units.RUN_REPLAYED]
+    four = replay(4)
+    assert attempts() == [units.RUN_REPLAYED] * 4
+
+    # Three runs more. How many share a read, or a send, depends on the rate.
+    updates = Counter(four.calls)[units.UPDATE] - Counter(one.calls)[units.UPDATE]
+    deletes = Counter(four.calls)[units.DELETE] - Counter(one.calls)[units.DELETE]
+    assert (updates, deletes) == (3, 3)
+    each = units.REPLAYED
+    more = (four.writes - one.writes, four.index_writes - one.index_writes, four.reads - one.reads)
+    assert more == (3 * each.writes, 3 * each.index_writes, 3 * each.reads)
+    assert 0 <= four.sqs - one.sqs <= 3 * each.sqs
+
+
+def test_the_price_of_a_replay_is_of_these_units() -> None:
+    replayed, attempt = units.REPLAYED, units.RUN_REPLAYED
+    written = [step.writes + step.index_writes for step in (replayed, attempt)]
+    assert sum(written) == replay_cost.WRITES
+    assert replayed.reads + attempt.reads == replay_cost.READS
+    # The new message is received and deleted, unless it is in a batch.
+    assert replayed.sqs + 2 == replay_cost.MESSAGES
+
+
+def test_an_approval_and_its_attempt(metered: Metered, monkeypatch: pytest.MonkeyPatch) -> None:
+    inbox = metered.inbox
+    metered.deliver()
+    with monkeypatch.context() as patch:
+        patch.setattr(inbox.lab, "saw", lambda _, context: context.hold("is it theirs?"))
+        metered.run()
+    [hold] = holds(Ledger(table=inbox.account.table))
+    approvals = Approvals(
+        manifest=inbox.manifest,
+        table=DynamoTable(steady("dynamodb"), inbox.account.table_name),
+        lanes=Lanes({"default": SqsQueue(steady("sqs"), inbox.account.queue)}),
+        clock=SystemClock(),
+        randomness=SystemRandomness(),
+    )
+
+    metered.take()
+    decision = approvals.approve(hold, by=Actor("jo", Proof.CLAIMED), reason="it is")
+
+    assert decision.outcome is ApprovalOutcome.APPROVED
+    assert metered.meter.take() == units.APPROVED
+    assert metered.run() == units.RUN_REPLAYED
 
 
 # -- reconciler

@@ -40,6 +40,7 @@ GET: Final = "dynamodb:GetItem"
 QUERY: Final = "dynamodb:Query"
 BATCH_GET: Final = "dynamodb:BatchGetItem"
 SEND: Final = "sqs:SendMessageBatch"
+DELETE: Final = "sqs:DeleteMessage"
 PUT_OBJECT: Final = "s3:PUT"
 GET_OBJECT: Final = "s3:GET"
 
@@ -76,6 +77,21 @@ RUN_WITH_EFFECT: Final = Step(calls=(GET, *(UPDATE,) * 4), writes=4, reads=1.0)
 PAUSE: Final = Step(calls=(GET,), reads=1.0)
 # Each environment reads the handler's entry in the list of due handlers once.
 LISTED: Final = Step(calls=(GET,), reads=0.5)
+
+# -- replays and approvals, of a run whose row has at most 1 KB
+
+# A dead run that a replay finds by its status: it is read in the search, its entry in the due index
+# moves, and its copy in the DLQ is compared with its row. Received and sent with up to nine others,
+# or alone; the copy is deleted alone.
+REPLAYED: Final = Step(calls=(UPDATE, DELETE), writes=1, index_writes=2, reads=1.5, sqs=3)
+# The attempt of a run that is in the due index: the lease moves its entry, the settlement removes
+# it. Where the inbox has destinations, the run's row is read for its reservations.
+RUN_REPLAYED: Final = Step(calls=(GET, *RUN.calls), writes=2, index_writes=3, reads=2.0)
+# One person's approval: the audit's row and the event's, the run with its entry in the due index,
+# the message, and the result in both rows.
+APPROVED: Final = Step(
+    calls=(PUT, PUT, UPDATE, SEND, UPDATE, UPDATE), writes=5, index_writes=2, sqs=1
+)
 
 # -- reconciler
 

@@ -362,7 +362,7 @@ def test_the_report_counts_handlers_errors_and_what_to_know_before(world: World)
     assert data["handlers"] == {"acme.fulfil": 2}
     assert data["errors"] == {"no order <number>": 2}
     assert (data["retrying"], data["repeated"], data["batches"]) == (0, 0, 0)
-    assert data["estimate"]["writes"] == 20
+    assert data["estimate"]["writes"] == 16
     assert 0 < data["estimate"]["dollars"] < 0.001
 
 

@@ -77,7 +77,7 @@ def test_the_report_as_json_is_the_functions(cli: Cli, dead: Inbox) -> None:
             "outcome": "would_replay",
         }
     ]
-    assert shown["estimate"]["writes"] == 10
+    assert shown["estimate"]["writes"] == 8
 
 
 def test_a_table_shows_which_runs(cli: Cli, dead: Inbox) -> None:
