@@ -11,9 +11,6 @@ from webhook_inbox_cdk.waive import waive
 from webhook_inbox.ingest import rejected
 from webhook_inbox.ledger import payloads, schema
 
-# DynamoDB deletes expired rows days late; a body must outlive every row that refers to it.
-BODY_LIFE: Final = schema.EVENT_LIFE + timedelta(days=14)
-
 # Why roles have patterns of keys.
 HASHED: Final = "A key ends in the body's hash, which the template cannot name."
 
@@ -31,7 +28,7 @@ class Bodies(Construct):
             encryption=s3.BucketEncryption.S3_MANAGED,
             enforce_ssl=True,
             lifecycle_rules=[
-                _expiry(payloads.PREFIX, BODY_LIFE),
+                _expiry(payloads.PREFIX, schema.BODY_LIFE),
                 _expiry(payloads.REJECTED_PREFIX, rejected.LIFE),
                 s3.LifecycleRule(abort_incomplete_multipart_upload_after=Duration.days(1)),
             ],

@@ -7,7 +7,7 @@ The functions call a proxy before the local runtime's AWS, so their client does 
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, NoReturn
 from uuid import uuid4
@@ -23,9 +23,10 @@ from tests.functions.metering.units import index_entry
 from webhook_inbox import Permanent
 from webhook_inbox.adapters.aws.clients import steady
 from webhook_inbox.adapters.aws.dynamodb import DynamoTable
+from webhook_inbox.adapters.aws.s3 import S3Blobs
 from webhook_inbox.adapters.aws.sqs import SqsQueue
 from webhook_inbox.adapters.memory import ManualClock
-from webhook_inbox.adapters.system import SystemClock, SystemRandomness
+from webhook_inbox.adapters.system import SystemClock, SystemRandomness, ThreadParallel
 from webhook_inbox.domain.ports import Change, Item, Key
 from webhook_inbox.domain.quotas import item_size
 from webhook_inbox.domain.timestamps import to_ms
@@ -36,7 +37,9 @@ from webhook_inbox.ledger.audit import Actor, Proof
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import RECEIVED_SHARDS, received_bucket
 from webhook_inbox.queue.lanes import Lanes
+from webhook_inbox.reconciler import retention
 from webhook_inbox.reconciler.received import CURSORS
+from webhook_inbox.reconciler.report import Action, ReconcilerReport
 from webhook_inbox.replay import cost as replay_cost
 from webhookctl.cost import units
 from webhookctl.cost.body import sample_body
@@ -45,6 +48,7 @@ from webhookctl.local.processes.ministack import Ministack
 
 CREDENTIALS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 BODY = 3 * 1024
+MINUTE = timedelta(minutes=1)
 # Times and random ids make a row or a line a few bytes longer or shorter.
 SLACK = 0.03
 
@@ -397,6 +401,36 @@ def test_the_two_looks_at_events(metered: Metered, reconcile: Pass) -> None:
         assert look.writes == without_events.writes
         # The entries of a page of the index are added up, and these are below a unit.
         assert look.reads - without_events.reads == units.LOOK_AT_RUN * events
+
+
+def test_the_erasure_of_a_payload_whose_retention_has_passed(metered: Metered) -> None:
+    inbox, now = metered.inbox, datetime.now(UTC)
+    day, account = timedelta(days=1), metered.inbox.account
+    source = replace(inbox.manifest.sources["acme"], retention=int(day.total_seconds()))
+    positions = {str(shard): to_ms(now - day - 10 * MINUTE) for shard in range(RECEIVED_SHARDS)}
+
+    def erase(events: int) -> Step:
+        for _ in range(events):
+            metered.deliver()
+            metered.run()
+            metered.age(now - day - 5 * MINUTE)
+        account.table.update(retention.CURSORS, Change(set={"positions": {"acme/0": positions}}))
+        expired = retention.ExpiredPayloads(
+            manifest=replace(inbox.manifest, sources={"acme": source}),
+            table=DynamoTable(steady("dynamodb"), account.table_name),
+            blobs=S3Blobs(steady("s3"), account.bucket),
+            report=(report := ReconcilerReport()),
+            parallel=ThreadParallel(1),
+            out_of_time=lambda: False,
+            now=now,
+        )
+        metered.take()
+        expired.erase()
+        assert report.counts.get(Action.ERASED, 0) == events
+        return metered.meter.take()
+
+    without_events = erase(0)
+    assert without(erase(1), without_events) == units.ERASED
 
 
 # -- bytes and metrics

@@ -50,6 +50,17 @@ def test_a_new_project_has_the_shape_that_the_command_assumes(
     assert Shape.of(template.body) == Shape.new(handlers)
 
 
+@pytest.mark.parametrize(("second", "days"), [("", 0), ('retention = "7d"', 7)])
+def test_payloads_are_erased_where_every_source_has_a_retention(
+    second: str, days: int, synthesize: Synthesize, tmp_path: Path
+) -> None:
+    own = functions(tmp_path, 1)
+    first = SHOP + 'retention = "2d"\n'
+    other = SHOP.replace("sources.shop", "sources.other") + second
+    (own / "inbox.toml").write_text(first + other)
+    assert Shape.of(synthesize(functions=own).body).retention == days * 86_400
+
+
 def metrics_of_alarms(template: Template) -> int:
     alarms = template.all("AWS::CloudWatch::Alarm").values()
     return sum(

@@ -34,6 +34,7 @@ _SIZES: Final = {"": 1, "B": 1, "KB": 1024, "MB": 1024 * 1024}
 SMALLEST: Final = 500
 # Lambda's limit for an invocation's payload.
 LARGEST: Final = 6 * 1024 * 1024
+DAY: Final = 86_400  # seconds
 # More than the providers of the world send to one account.
 MOST_EVENTS: Final = 10**12
 COLUMNS: Final = (
@@ -159,7 +160,8 @@ def _assumptions(load: Load, shape: Shape, of: str) -> list[str]:
         f" invocation of a processor, of which its handlers wait {load.handler_ms:g} ms"
         " (--handler-ms).",
         f"Rate: {load.rate:.3g} events a second, evenly; {load.batch} {_runs(load)} (--batch).",
-        "Bodies compress like a charge of Stripe. Rows are kept for 35 to 49 days.",
+        "Bodies compress like a charge of Stripe. Rows are kept for 35 to 49 days"
+        + (f", payloads for {shape.retention / DAY:g}." if shape.retention else "."),
         f"Logs: the functions' lines, an access log of {ACCESS_LOG} bytes, kept"
         f" {shape.log_days} days.",
         "Every delivery is genuine, new, and done at the first attempt.",

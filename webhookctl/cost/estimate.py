@@ -8,7 +8,7 @@ from typing import Final
 
 from webhook_inbox.domain import prices
 from webhook_inbox.ingest.rejected import PER_MINUTE
-from webhook_inbox.ledger.schema import EFFECT_LIFE, EVENT_LIFE, RUN_LIFE
+from webhook_inbox.ledger.schema import BODY_LIFE, EFFECT_LIFE, EVENT_LIFE, RUN_LIFE
 from webhookctl.cost import units
 from webhookctl.cost.shape import Shape
 
@@ -158,10 +158,11 @@ def _of_events(load: Load, shape: Shape) -> Iterator[CostLine]:
     yield _compute("processor", runs / load.batch, taken, shape.processor, load)
     yield _line("DynamoDB writes", _writes(load), "unit", prices.WRITE_UNITS, load)
     yield _line("DynamoDB reads", _reads(load, shape), "unit", prices.READ_UNITS, load)
-    yield from _storage(load)
+    yield from _storage(load, shape)
     # Sent once; received and deleted with its batch.
     yield _line("SQS", 1 + 2 * runs / load.batch, "request", prices.SQS_REQUESTS, load)
-    yield from _large_body(load)
+    yield from _large_body(load, shape)
+    yield from _erasure(load, shape)
     yield from _logs(load, shape)
     found = units.METRICS + units.METRICS_OF_SOURCE * shape.sources
     found += units.METRICS_OF_HANDLER * shape.handlers
@@ -203,9 +204,11 @@ def _reads(load: Load, shape: Shape) -> float:
     return large + load.handlers * (row + looks + pauses * units.PAUSE.reads)
 
 
-def _storage(load: Load) -> Iterator[CostLine]:
+def _storage(load: Load, shape: Shape) -> Iterator[CostLine]:
     """Yields the storage of a steady state: each row for its whole life."""
-    event = (units.row_bytes(load.body) + ROW_OVERHEAD) * (EVENT_LIFE / MONTH)
+    body = units.row_bytes(load.body) - units.EVENT_BYTES
+    event = (units.EVENT_BYTES + ROW_OVERHEAD) * (EVENT_LIFE / MONTH)
+    event += body * (_kept(EVENT_LIFE, shape) / MONTH)
     run = (units.RUN_BYTES + ROW_OVERHEAD) * (RUN_LIFE / MONTH)
     effect = (units.EFFECT_BYTES + ROW_OVERHEAD) * (EFFECT_LIFE / MONTH)
     table = event + load.handlers * (run + load.effects * effect)
@@ -216,11 +219,27 @@ def _storage(load: Load) -> Iterator[CostLine]:
     yield CostLine("DynamoDB backups", f"{backed_up:.3g} GB", recovery)
 
 
-def _large_body(load: Load) -> Iterator[CostLine]:
+def _kept(life: timedelta, shape: Shape) -> timedelta:
+    """Returns how long a payload is kept, of a row or an object with this life."""
+    return min(life, timedelta(seconds=shape.retention)) if shape.retention else life
+
+
+def _erasure(load: Load, shape: Shape) -> Iterator[CostLine]:
+    if not shape.retention or timedelta(seconds=shape.retention) >= EVENT_LIFE:
+        return
+    # The event's row is read once, and billed by its size before.
+    written = units.event_writes(load.body) + units.ERASED.index_writes
+    read = units.ERASED.reads - 1 + ceil(units.row_bytes(load.body) / units.READ_UNIT)
+    each = written * prices.WRITE_UNITS + read * prices.READ_UNITS
+    text = f"{written} write units, {read:g} read units an event"
+    yield CostLine("erasure", text, each * load.events / MILLION)
+
+
+def _large_body(load: Load, shape: Shape) -> Iterator[CostLine]:
     packed = units.packed(load.body)
     if packed.blob_key:
         each = (prices.S3_PUTS + load.handlers * prices.S3_GETS) / MILLION
-        stored = len(packed.blob) * (EVENT_LIFE / MONTH) / GB * prices.S3_GB_MONTH
+        stored = len(packed.blob) * (_kept(BODY_LIFE, shape) / MONTH) / GB * prices.S3_GB_MONTH
         text = f"1 put, {load.handlers} gets, {len(packed.blob):,} bytes an event"
         yield CostLine("S3", text, load.events * (each + stored))
 

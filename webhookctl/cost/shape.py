@@ -29,6 +29,8 @@ class Shape:
         dashboards: its dashboards.
         secrets: its generated keys, and the documents of its sources and handlers.
         log_days: how long logs are kept.
+        retention: how long the payloads of all sources are kept at the most, in seconds; 0 where
+            those of a source are kept as long as their rows.
     """
 
     sources: int = 1
@@ -44,6 +46,7 @@ class Shape:
     dashboards: int = 0
     secrets: int = 2
     log_days: int = 30
+    retention: float = 0.0
 
     @classmethod
     def new(cls, handlers: int) -> Self:
@@ -61,6 +64,7 @@ class Shape:
         }
         mappings = list(_all(template, "AWS::Lambda::EventSourceMapping"))
         logging = functions["processor"].get("LoggingConfig", {})
+        kept = [each.retention for each in manifest.sources.values()]
         names = set(manifest.secrets) - {each.secret for each in manifest.sources.values()}
         return cls(
             sources=len(manifest.sources),
@@ -77,6 +81,7 @@ class Shape:
             dashboards=len(list(_all(template, "AWS::CloudWatch::Dashboard"))),
             secrets=len(list(_all(template, "AWS::SecretsManager::Secret"))) + 1 + bool(names),
             log_days=max(each["RetentionInDays"] for each in _all(template, "AWS::Logs::LogGroup")),
+            retention=max(kept) if all(kept) else 0.0,
         )
 
 

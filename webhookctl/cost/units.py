@@ -108,6 +108,9 @@ FIFTH_PASS: Final = Step(
 # The looks at each event: its entry in the index, and the row of each of its runs.
 LOOKS: Final = 2
 LOOK_AT_RUN: Final = 0.5
+# A payload whose source's `retention` has passed: the event with its runs, its conflicts, its runs
+# again, its requests for approval; the event's row without its body, and its entry.
+ERASED: Final = Step(calls=(*(QUERY,) * 4, UPDATE), writes=1, index_writes=1, reads=4.0)
 
 # -- bytes
 

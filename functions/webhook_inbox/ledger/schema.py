@@ -78,6 +78,8 @@ DEAD_FROM: Final = 10**14
 EVENT_LIFE: Final = timedelta(days=35)
 RUN_LIFE: Final = EVENT_LIFE + timedelta(days=7)
 EFFECT_LIFE: Final = EVENT_LIFE + timedelta(days=14)
+# DynamoDB deletes expired rows days late; a body in S3 must outlive every row that refers to it.
+BODY_LIFE: Final = EVENT_LIFE + timedelta(days=14)
 # A waiting run raises an alarm this long before its event expires (G1).
 EXPIRY_WARNING: Final = timedelta(days=7)
 # The subject of the approval request of a run that is held because of its event's body.

@@ -12,6 +12,7 @@ from webhookctl.cost.estimate import CALL_MS, Estimate, Load, delivery_ms, estim
 from webhookctl.cost.shape import Shape
 
 MILLION = 1_000_000
+DAY = 86_400
 NEW = Shape.new(1)
 LOAD = Load(events=MILLION)
 
@@ -73,6 +74,23 @@ def test_a_large_body_is_an_object_and_not_write_units() -> None:
     assert added("DynamoDB writes", body=100 * 1024) == 0
     assert added("DynamoDB writes", body=20 * 1024) > 0
     assert [line for line in estimate(LOAD, NEW).events if line.name == "S3"] == []
+
+
+@pytest.mark.parametrize(("body", "saves"), [(3 * 1024, False), (200 * 1024, True)])
+def test_a_retention_saves_storage_and_costs_an_erasure(body: int, saves: bool) -> None:
+    load = replace(LOAD, body=body)
+    kept, erased = (estimate(load, replace(NEW, retention=days * DAY)) for days in (0, 1))
+    step = units.ERASED
+    counted = (step.writes + step.index_writes) * prices.WRITE_UNITS
+    assert dollars(erased, "erasure") == pytest.approx(counted + step.reads * prices.READ_UNITS)
+    assert [line for line in kept.events if line.name == "erasure"] == []
+    stored = "S3" if saves else "DynamoDB storage"
+    assert dollars(erased, stored) < dollars(kept, stored)
+    assert (erased.per_million < kept.per_million) is saves
+
+
+def test_a_retention_as_long_as_the_rows_live_changes_nothing() -> None:
+    assert estimate(LOAD, replace(NEW, retention=35 * DAY)) == estimate(LOAD, NEW)
 
 
 def test_a_body_of_megabytes_is_several_requests() -> None:
