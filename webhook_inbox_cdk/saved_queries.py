@@ -17,7 +17,7 @@ QUERIES: Final[Mapping[str, str]] = {
         "| sort @timestamp asc"
     ),
     "Errors": (
-        "fields @timestamp, service, message, source, event_id, reason, detail, error_class,"
+        "fields @timestamp, @log, message, source, event_id, reason, detail, error_class,"
         " errorMessage, record.status\n"
         '| filter level = "ERROR" or record.status in ["error", "timeout"]\n'
         "| sort @timestamp desc\n"

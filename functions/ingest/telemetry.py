@@ -61,7 +61,6 @@ def observe(
         "type": receipt.type,
         "reason": receipt.reason,
         "detail": _shortened(receipt.detail),
-        "handlers": list(receipt.handlers),
         "duration_ms": taken // MILLISECOND,
         "request_id": receipt.request_id,
         "trace_id": receipt.trace_id,

@@ -33,6 +33,8 @@ environment: Final = ProcessorEnvironment.read()
 # The code version is in the lines of handlers too, which share the logger by its name. A line's
 # place in the code is in its traceback, or says nothing.
 logger: Final = Logger(code_version=environment.code_version, location=None)
+# Only the name by which handlers' loggers share it.
+logger.remove_keys(["service"])
 clock: Final = SystemClock()
 executor: Final = ThreadExecutor()
 sqs: Final = steady("sqs")

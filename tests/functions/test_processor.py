@@ -137,6 +137,8 @@ def test_a_handlers_own_lines_name_its_event_and_later_ones_do_not(inbox: Inbox)
     assert said["message"] == "printing the label"
     assert (said["source"], said["event_id"], said["handler"]) == ("acme", "evt-1", "lab.talk")
     assert said["function_request_id"] == told["function_request_id"]
+    # The log group's name says it.
+    assert "service" not in {**said, **told}
     inbox.module("processor").logger.info("afterwards")
     [after] = inbox.output.logs()
     assert {"source", "event_id", "handler"}.isdisjoint(after)

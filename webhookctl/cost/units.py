@@ -120,9 +120,9 @@ ENTRY_BYTES: Final = 127
 RUN_BYTES: Final = 456
 EFFECT_BYTES: Final = 488
 # The lines, and their bytes, that the functions write for a delivery, a run and a pass.
-DELIVERY_LOG: Final = (1, 401)
-REJECTED_LOG: Final = (1, 524)
-RUN_LOG: Final = (1, 429)
+DELIVERY_LOG: Final = (1, 294)
+REJECTED_LOG: Final = (1, 441)
+RUN_LOG: Final = (1, 407)
 PASS_LOG: Final = (1, 396)
 # The bytes of their metrics in the lines, and the metrics in CloudWatch that new events and
 # finished runs write where the stack has a dashboard: of the inbox, of each source, of each
