@@ -1,6 +1,8 @@
 """The page on costs has what the command prints, what is counted, and one price table."""
 
 import re
+from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -39,6 +41,32 @@ def test_the_numbers_in_its_sentences_are_those_of_the_estimate() -> None:
         f"compared on {prices.DATE} with",
     ):
         assert text in FLAT
+
+
+def test_the_least_that_an_event_costs_is_that_of_the_prices() -> None:
+    written = units.NEW.writes + units.NEW.index_writes + units.RUN.writes
+    least = written * prices.WRITE_UNITS + prices.API_REQUESTS
+    least += prices.SQS_REQUESTS + prices.LAMBDA_REQUESTS
+    alone = 2 * prices.SQS_REQUESTS + prices.LAMBDA_REQUESTS
+    assert written == 4
+    assert f"an invocation of ingest cost {least:.2f} dollars a million" in FLAT
+    assert f"adds {alone:.2f} for its receive" in FLAT
+    assert f"invocation: {least + alone:.2f} before any storage" in FLAT
+
+
+def test_what_a_retention_saves_is_that_of_the_estimate() -> None:
+    def by_line(body: int, days: int) -> Counter[str]:
+        load, shape = Load(events=1_000_000, body=body), replace(NEW, retention=days * 86_400)
+        return Counter({line.name: line.dollars for line in estimate(load, shape).events})
+
+    kept, erased = by_line(3 * 1024, 0), by_line(3 * 1024, 1)
+    assert f"To erase a payload costs {erased['erasure']:.2f} dollars" in FLAT
+    freed = sum(kept[name] - erased[name] for name in ("DynamoDB storage", "DynamoDB backups"))
+    assert f"frees at most {freed:.2f} of storage" in FLAT
+    large = by_line(1024 * 1024, 0).total() - by_line(1024 * 1024, 1).total()
+    assert f'`retention = "1d"`, {large:.0f} dollars a million' in FLAT
+    for size, saves in ((45, False), (55, True)):
+        assert (by_line(size * 1024, 0).total() > by_line(size * 1024, 1).total()) is saves
 
 
 def test_no_other_page_has_a_price_of_the_table() -> None:

@@ -22,7 +22,7 @@ S3_PUTS: Final = 5.00
 S3_GETS: Final = 0.40
 SECRET_READS: Final = 5.00
 METRIC_READS: Final = 10.00  # metrics of GetMetricData, requests of GetMetricStatistics
-SNS_REQUESTS: Final = 0.50
+SNS_REQUESTS: Final = 0.50  # publishing; deliveries cost more
 
 # Dollars for a GB, or for a GB and second or month.
 LAMBDA_GB_SECOND: Final = 0.0000133334  # on arm64
