@@ -14,7 +14,7 @@ help: ## list the targets
 
 setup: .venv/.ready ## create .venv with all dependencies and webhookctl
 
-.venv/.ready: requirements/build.txt requirements/dev.txt requirements/ingest.txt requirements/replay.txt requirements/processor.txt requirements/verification.txt functions/requirements.txt pyproject.toml
+.venv/.ready: requirements/build.txt requirements/dev.txt requirements/reconciler.txt requirements/replay.txt requirements/processor.txt requirements/verification.txt functions/requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "webhook-inbox needs Python 3.11 or newer; set PYTHON=…")'
 	$(PYTHON) -m venv --clear .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-compile \

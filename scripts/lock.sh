@@ -7,7 +7,7 @@ compile() { # name, then the inputs
   uv pip compile --quiet --generate-hashes --no-emit-index-url --universal --no-header --no-annotate \
     --python-version 3.11 --output-file "requirements/$name.txt" "$@"
 }
-compile ingest --group ingest
+compile reconciler --group reconciler
 compile replay --group replay
 compile processor --group processor
 compile verification --group verification

@@ -49,14 +49,14 @@ class Contents:
 
 
 CONTENTS: Final[Mapping[str, Contents]] = {
-    "ingest": Contents(("ingest", "webhook_inbox"), ("ingest", "verification")),
+    "ingest": Contents(("ingest", "webhook_inbox"), ("verification",)),
     "processor": Contents(
         # It splits batches; some providers that batch import the verification libraries.
         ("processor", "webhook_inbox", HANDLERS),
         ("processor", "verification"),
     ),
     "replay": Contents(("replay", "webhook_inbox"), ("replay",)),
-    "reconciler": Contents(("reconciler", "webhook_inbox"), ("ingest",)),
+    "reconciler": Contents(("reconciler", "webhook_inbox"), ("reconciler",)),
 }
 
 

@@ -273,7 +273,7 @@ def test_the_command_says_what_failed(
 
     monkeypatch.setattr("webhook_inbox_cdk.vendor.vendored", refuse)
     assert main() == 1
-    assert capsys.readouterr().err == "no ingest.txt in vendor\n"
+    assert capsys.readouterr().err == "no verification.txt in vendor\n"
 
 
 def test_the_command_fetches_every_function_s_wheels(
@@ -290,10 +290,10 @@ def test_the_command_fetches_every_function_s_wheels(
     monkeypatch.setattr("webhook_inbox_cdk.vendor.vendored", note)
     assert main() == 0
     assert asked == [
-        (("ingest", "verification"), None),
+        (("verification",), None),
         (("processor", "verification"), Path("functions/requirements.txt")),
         (("replay",), None),
-        (("ingest",), None),
+        (("reconciler",), None),
     ]
     assert platforms == {LAMBDA}
     context = {"python": "3.12", "architecture": "x86_64"}
