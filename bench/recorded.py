@@ -16,6 +16,8 @@ from itertools import cycle
 from threading import Event, Thread
 from typing import Any, Final
 
+from bench.stub import Requests, header
+
 LIMIT: Final = 60.0  # seconds until the server listens
 # A destination's answer, of a request that is no call of AWS.
 ELSE: Final = b'{"id": "order-1"}'
@@ -37,13 +39,14 @@ class Recorded:
     def __init__(self, answers: list[Answer]) -> None:
         by_call: dict[tuple[str, str], list[bytes]] = {}
         for each in answers:
-            found = by_call.setdefault((each.operation, each.row), [])
+            found = by_call.setdefault((each.operation.lower(), each.row), [])
             found.append(_response(each.status, base64.b64decode(each.body)))
         self._answers = {call: cycle(found) for call, found in by_call.items()}
         self.unknown: list[tuple[str, str]] = []
 
-    def respond(self, target: str, body: bytes) -> bytes:
+    def __call__(self, head: bytes, body: bytes) -> bytes:
         """Returns the bytes of the response; records a call that was not made before."""
+        target = header(head, b"x-amz-target").decode()
         if not target:
             return _response(HTTPStatus.CREATED, ELSE)
         call = target.rpartition(".")[2], row_of(json.loads(body))
@@ -65,31 +68,6 @@ def _response(status: int, body: bytes) -> bytes:
     return f"{head}Content-Type: application/x-amz-json-1.0\r\n\r\n".encode() + body
 
 
-class _Peer(asyncio.Protocol):
-    """A connection; each request comes with Content-Length or without a body."""
-
-    def __init__(self, recorded: Recorded) -> None:
-        self._recorded = recorded
-        self._received = bytearray()
-
-    def connection_made(self, transport: Any) -> None:
-        """See asyncio."""
-        self._transport = transport
-
-    def data_received(self, data: bytes) -> None:
-        """See asyncio."""
-        self._received += data
-        while (end := self._received.find(b"\r\n\r\n")) >= 0:
-            lines = bytes(self._received[:end]).decode("latin-1").split("\r\n")[1:]
-            headers = {k.lower(): v.strip() for k, _, v in (line.partition(":") for line in lines)}
-            size = end + 4 + int(headers.get("content-length", 0))
-            if len(self._received) < size:
-                return
-            body = bytes(self._received[end + 4 : size])
-            del self._received[:size]
-            self._transport.write(self._recorded.respond(headers.get("x-amz-target", ""), body))
-
-
 @contextmanager
 def served(recorded: Recorded) -> Iterator[str]:
     """Serves the answers on loopback, in a thread; yields the base URL."""
@@ -100,7 +78,7 @@ def served(recorded: Recorded) -> Iterator[str]:
         nonlocal port
         asyncio.set_event_loop(loop)
         server = loop.run_until_complete(
-            loop.create_server(lambda: _Peer(recorded), "127.0.0.1", 0)
+            loop.create_server(lambda: Requests(recorded), "127.0.0.1", 0)
         )
         port = server.sockets[0].getsockname()[1]
         started.set()

@@ -73,7 +73,7 @@ MAPPING: Final = 1_000
 REQUESTS: Final = 10_000
 # The send rate of a replay that asks for no other, and the longest page that was measured.
 REPLAY: Final = 500
-# Runs per second: `python -m scripts.replay_benchmark rate`, decision 27.
+# Runs per second: `python -m scripts.replay_benchmark`, decision 27.
 REPLAY_MEASURED: Final = 226
 # Seconds of a pass at 1,000 events/s: 12.9 of CPU and 11 of waiting, decision 5.
 RECONCILER: Final = 23.9

@@ -1,9 +1,7 @@
-"""Measures lists and replays: `python -m scripts.replay_benchmark`.
+"""Measures a replay's page: `python -m scripts.replay_benchmark`.
 
-index   lists and replay's search over an index of 200,000 runs in memory: peak memory of the
-search itself, CPU and calls
-rate    replays through the AWS adapters against a server on this machine that answers like
-DynamoDB and SQS, with a fixed latency: runs per second, CPU per run, peak memory
+It replays through the AWS adapters against a server on this machine that answers like DynamoDB
+and SQS, with a fixed latency: runs per second, CPU per run, peak memory.
 """
 
 import argparse
@@ -13,29 +11,23 @@ import multiprocessing
 import os
 import resource
 import time
-import tracemalloc
-from bisect import bisect_left, bisect_right
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections import Counter, defaultdict
 from datetime import UTC, datetime, timedelta
-from itertools import islice
 from typing import Any, Final
 
 from webhook_inbox.adapters.aws.clients import steady
 from webhook_inbox.adapters.aws.dynamodb import DynamoTable, row_from_wire, row_to_wire
 from webhook_inbox.adapters.aws.sqs import SqsQueue
-from webhook_inbox.adapters.memory import MemoryTable
 from webhook_inbox.adapters.system import SystemClock, SystemRandomness, ThreadParallel
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.model import EventStatus
-from webhook_inbox.domain.ports import Item, Page
+from webhook_inbox.domain.ports import Item
 from webhook_inbox.domain.timestamps import to_ms, to_seconds
 from webhook_inbox.ledger.queries import Ledger
-from webhook_inbox.ledger.schema import RUN_LIFE, dead_entry, due_entry, run_key
+from webhook_inbox.ledger.schema import RUN_LIFE, dead_entry, run_key
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.replay.replay import Replay
 from webhook_inbox.replay.request import ReplayRequest
-from webhookctl.search import Wanted, find
 
 NOW: Final = datetime.now(UTC)
 ROWS: Final = 200_000
@@ -45,11 +37,10 @@ LEDGER_LATENCY: Final = 0.008
 QUEUE_LATENCY: Final = 0.010
 
 
-def run_row(number: int, *, dead: bool) -> Item:
-    """Returns a run of an event of the last days."""
+def run_row(number: int) -> Item:
+    """Returns a dead run of an event of the last days."""
     received = NOW - timedelta(seconds=2 * number)
     key = run_key("acme", f"evt-{number}", "acme.fulfil")
-    parked = due_entry(key, NOW + timedelta(seconds=number % 86_400))
     return {
         "pk": key.pk,
         "sk": key.sk,
@@ -57,119 +48,24 @@ def run_row(number: int, *, dead: bool) -> Item:
         "event_id": f"evt-{number}",
         "handler": "acme.fulfil",
         "type": "paid",
-        "status": "dead_letter" if dead else "deferred",
+        "status": "dead_letter",
+        "first_at": to_ms(received),
+        "dead_at": to_ms(received),
         "attempt_count": 8,
+        "claims": 8,
         "last_error": "permanent: 422 no such order",
         "expires_at": to_seconds(received + RUN_LIFE),
-        **(dead_entry(key, received + RUN_LIFE) if dead else parked),
+        **dead_entry(key, received + RUN_LIFE),
     }
-
-
-def event_row(number: int) -> Item:
-    """Returns the event of a run."""
-    received = NOW - timedelta(seconds=2 * number)
-    return {
-        "pk": run_key("acme", f"evt-{number}", "").pk,
-        "sk": "event",
-        "source": "acme",
-        "event_id": f"evt-{number}",
-        "type": "paid",
-        "received_at": to_ms(received),
-        "expires_at": to_seconds(received + timedelta(days=35)),
-        "fingerprint": "",
-        "signature_hash": "",
-        "verified_with": "",
-        "headers": {},
-        "runs": ["acme.fulfil"],
-    }
-
-
-class SortedTable(MemoryTable):
-    """The double with its index sorted once: the double itself sorts a partition for each page."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._sorted: dict[str, list[tuple[int, str, str]]] = {}
-
-    def sort(self) -> None:
-        """Sorts the index; rows that are written later are missing in it."""
-        for row in self:
-            if "due_bucket" in row:
-                entry = (row["due_at"], row["pk"], row["sk"])
-                self._sorted.setdefault(row["due_bucket"], []).append(entry)
-        for entries in self._sorted.values():
-            entries.sort()
-
-    def query_index(
-        self,
-        index: str,  # noqa: ARG002 - there is one
-        value: str,
-        *,
-        low: int,
-        high: int,
-        newest_first: bool = False,
-        limit: int | None = None,
-        start: Mapping[str, Any] | None = None,
-    ) -> Page:
-        """See the port."""
-        self.faults("dynamodb", "Query")
-        limit = limit or ROWS
-        entries = self._sorted.get(value, [])
-        first, end = bisect_left(entries, (low, "", "")), bisect_left(entries, (high + 1, "", ""))
-        if start is not None:
-            place = (start["due_at"], start["pk"], start["sk"])
-            first, end = (
-                (first, bisect_left(entries, place))
-                if newest_first
-                else (bisect_right(entries, place), end)
-            )
-        chosen = entries[max(first, end - limit) : end][::-1] if newest_first else None
-        if chosen is None:
-            chosen = entries[first : min(end, first + limit)]
-        items = [{"due_bucket": value, "due_at": at, "pk": pk, "sk": sk} for at, pk, sk in chosen]
-        return Page(items, items[-1] if len(items) == limit else None)
-
-
-def measured(name: str, table: MemoryTable, work: Callable[[], object]) -> None:
-    """Prints the CPU, the calls and the peak memory of some work."""
-    calls: Counter[str] = Counter()
-    table.faults = lambda _, operation: calls.update([operation])
-    begun = time.process_time()
-    work()
-    cpu = time.process_time() - begun
-    counted = dict(calls)
-    tracemalloc.start()
-    work()
-    peak = tracemalloc.get_traced_memory()[1] / 2**20
-    tracemalloc.stop()
-    print(f"{name:45} peak {peak:7.1f} MB  CPU {cpu:6.2f} s  calls {counted}")  # noqa: T201
-
-
-def index() -> None:
-    """Measures the searches over half dead, half waiting runs."""
-    table = SortedTable()
-    for number in range(ROWS):
-        table.put(run_row(number, dead=number % 2 == 0))
-        table.put(event_row(number))
-    table.sort()
-    ledger = Ledger(table=table)
-
-    def listed(status: EventStatus) -> Callable[[], object]:
-        return lambda: list(islice(find(table, Wanted(status=status), now=NOW), 50))
-
-    measured("inbox list --status dead_letter", table, listed(EventStatus.DEAD_LETTER))
-    measured("inbox list --status deferred", table, listed(EventStatus.DEFERRED))
-    measured("replay's search, 1,000 runs", table, lambda: list(islice(ledger.dead_runs(), 1000)))
-    measured("hold list, nothing held", table, lambda: sum(1 for _ in ledger.due_runs()))
 
 
 class Aws:
     """Answers as DynamoDB and SQS do, after a latency."""
 
     def __init__(self, runs: int) -> None:
-        rows = [run_row(number, dead=True) for number in range(runs)]
+        rows = [run_row(number) for number in range(runs)]
         self.rows = {(row["pk"], row["sk"]): row for row in rows}
-        self.shards: dict[str, list[Item]] = {str(shard): [] for shard in range(16)}
+        self.shards = defaultdict[str, list[Item]](list)
         for row in sorted(rows, key=lambda row: int(row["due_at"])):
             self.shards[row["due_bucket"]].append(row)
         self.calls: Counter[str] = Counter()
@@ -200,11 +96,12 @@ class Aws:
                 return self._query(body)
             case "batchgetitem":
                 keys = body["RequestItems"]["ledger"]["Keys"]
-                found = [self.rows[key["pk"]["S"], key["sk"]["S"]] for key in keys]
+                named = [(key["pk"]["S"], key["sk"]["S"]) for key in keys]
+                found = [self.rows[key] for key in named if key in self.rows]
                 return {"Responses": {"ledger": [row_to_wire(row) for row in found]}}
             case "updateitem":
-                row = self.rows[body["Key"]["pk"]["S"], body["Key"]["sk"]["S"]]
-                return {"Attributes": row_to_wire(row)}
+                key = body["Key"]["pk"]["S"], body["Key"]["sk"]["S"]
+                return {"Attributes": row_to_wire(self.rows.get(key, {}))}
             case "sendmessagebatch":
                 sent = [
                     {"Id": entry["Id"], "MessageId": "m", "MD5OfMessageBody": ""}
@@ -214,7 +111,11 @@ class Aws:
         return {}
 
     def _query(self, body: Any) -> Any:
-        shard = next(v["S"] for v in body["ExpressionAttributeValues"].values() if "S" in v)
+        names = [v["S"] for v in body["ExpressionAttributeValues"].values() if "S" in v]
+        if "IndexName" not in body:
+            listed = {"pk": "due_index", "sk": "handler#acme.fulfil", "handler": "acme.fulfil"}
+            return {"Items": [row_to_wire(listed)] if "due_index" in names else []}
+        [shard] = names
         entries = self.shards[shard]
         start = 0
         if "ExclusiveStartKey" in body:
@@ -276,17 +177,13 @@ def rate(runs: int, asked: float, threads: int) -> None:
 
 
 def main() -> None:
-    """Runs the benchmarks that the command line names."""
+    """Runs the benchmark with the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("part", choices=["index", "rate"])
     parser.add_argument("--runs", type=int, default=5000)
     parser.add_argument("--rate", type=float, default=500)
     parser.add_argument("--threads", type=int, default=THREADS)
     chosen = parser.parse_args()
-    if chosen.part == "index":
-        index()
-    else:
-        rate(chosen.runs, chosen.rate, chosen.threads)
+    rate(chosen.runs, chosen.rate, chosen.threads)
 
 
 if __name__ == "__main__":
