@@ -31,6 +31,8 @@ ACCESS_LOG: Final = 179
 SYSTEM_LOG: Final = (2, 450)
 # Lambda polls an idle queue with five connections, each for 20 seconds.
 IDLE_POLLS: Final = 5 * MONTH / timedelta(seconds=20)
+# SQS takes so many messages in a request.
+SENT_TOGETHER: Final = 10
 # The mean time of a call to DynamoDB and to SQS, in milliseconds, as bench/budget.py has them by
 # median and p99: AWS publishes single-digit milliseconds for DynamoDB, and none for SQS.
 CALL_MS: Final = 5.6
@@ -159,8 +161,9 @@ def _of_events(load: Load, shape: Shape) -> Iterator[CostLine]:
     yield _line("DynamoDB writes", _writes(load), "unit", prices.WRITE_UNITS, load)
     yield _line("DynamoDB reads", _reads(load, shape), "unit", prices.READ_UNITS, load)
     yield from _storage(load, shape)
-    # Sent once; received and deleted with its batch.
-    yield _line("SQS", 1 + 2 * runs / load.batch, "request", prices.SQS_REQUESTS, load)
+    # Sent ten at a time; received and deleted with its batch.
+    requests = ceil(runs / SENT_TOGETHER) + 2 * runs / load.batch
+    yield _line("SQS", requests, "request", prices.SQS_REQUESTS, load)
     yield from _large_body(load, shape)
     yield from _erasure(load, shape)
     yield from _logs(load, shape)
@@ -191,11 +194,13 @@ def _compute(name: str, invocations: float, ms: float, memory: int, load: Load) 
 def _writes(load: Load) -> int:
     effect = units.RUN_WITH_EFFECT.writes - units.RUN.writes
     run = units.RUN.writes + units.RUN.index_writes + load.effects * effect
-    return units.event_writes(load.body) + units.NEW.index_writes + load.handlers * run
+    return (
+        units.event_writes(load.body, load.handlers) + units.NEW.index_writes + load.handlers * run
+    )
 
 
 def _reads(load: Load, shape: Shape) -> float:
-    row = units.RUN.reads * ceil(units.row_bytes(load.body) / units.READ_UNIT)
+    row = units.RUN.reads * ceil(units.row_bytes(load.body, load.handlers) / units.READ_UNIT)
     looks = units.LOOKS * (units.LOOK_AT_RUN + units.ENTRY_BYTES / units.READ_UNIT / 2)
     large = units.LARGE.reads if units.packed(load.body).blob_key else 0.0
     # One environment, which is idle longer than it caches the answer, asks for each run.
@@ -206,7 +211,7 @@ def _reads(load: Load, shape: Shape) -> float:
 
 def _storage(load: Load, shape: Shape) -> Iterator[CostLine]:
     """Yields the storage of a steady state: each row for its whole life."""
-    body = units.row_bytes(load.body) - units.EVENT_BYTES
+    body = units.row_bytes(load.body, load.handlers) - units.EVENT_BYTES
     event = (units.EVENT_BYTES + ROW_OVERHEAD) * (EVENT_LIFE / MONTH)
     event += body * (_kept(EVENT_LIFE, shape) / MONTH)
     run = (units.RUN_BYTES + ROW_OVERHEAD) * (RUN_LIFE / MONTH)
@@ -228,8 +233,10 @@ def _erasure(load: Load, shape: Shape) -> Iterator[CostLine]:
     if not shape.retention or timedelta(seconds=shape.retention) >= EVENT_LIFE:
         return
     # The event's row is read once, and billed by its size before.
-    written = units.event_writes(load.body) + units.ERASED.index_writes
-    read = units.ERASED.reads - 1 + ceil(units.row_bytes(load.body) / units.READ_UNIT)
+    written = units.event_writes(load.body, load.handlers) + units.ERASED.index_writes
+    read = (
+        units.ERASED.reads - 1 + ceil(units.row_bytes(load.body, load.handlers) / units.READ_UNIT)
+    )
     each = written * prices.WRITE_UNITS + read * prices.READ_UNITS
     text = f"{written} write units, {read:g} read units an event"
     yield CostLine("erasure", text, each * load.events / MILLION)

@@ -119,6 +119,8 @@ EVENT_BYTES: Final = 393
 ENTRY_BYTES: Final = 127
 RUN_BYTES: Final = 456
 EFFECT_BYTES: Final = 488
+# The name of a further run in the event's row, of 20 characters: an assumption.
+NAMED_RUN: Final = 21
 # The lines, and their bytes, that the functions write for a delivery, a run and a pass.
 DELIVERY_LOG: Final = (1, 294)
 REJECTED_LOG: Final = (1, 441)
@@ -149,11 +151,12 @@ def packed(size: int) -> Packed:
     return pack(sample_body(size), source="sample", event_id="evt_sample")
 
 
-def row_bytes(size: int) -> int:
-    """Returns the size of an event's row with such a body."""
-    return EVENT_BYTES + len(packed(size).attributes.get("body", b""))
+def row_bytes(size: int, handlers: int = 1) -> int:
+    """Returns the size of an event's row with such a body and so many runs."""
+    body = len(packed(size).attributes.get("body", b""))
+    return EVENT_BYTES + (handlers - 1) * NAMED_RUN + body
 
 
-def event_writes(size: int) -> int:
-    """Returns the table's write units of a new event with such a body."""
-    return ceil(row_bytes(size) / WRITE_UNIT)
+def event_writes(size: int, handlers: int = 1) -> int:
+    """Returns the table's write units of a new event with such a body and so many runs."""
+    return ceil(row_bytes(size, handlers) / WRITE_UNIT)

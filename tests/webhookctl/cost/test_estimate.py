@@ -42,6 +42,17 @@ def test_each_handler_adds_its_run() -> None:
     assert added("SQS", handlers=2) == pytest.approx(2 * prices.SQS_REQUESTS)
 
 
+def test_many_handlers_need_more_sends_and_a_longer_row() -> None:
+    # Eleven messages are two requests to send.
+    assert added("SQS", handlers=11) == pytest.approx((1 + 10 * 2) * prices.SQS_REQUESTS)
+    runs = 99 * units.RUN.writes
+    more = units.event_writes(LOAD.body, 100) - units.event_writes(LOAD.body)
+    assert more > 0
+    assert added("DynamoDB writes", handlers=100) == pytest.approx(
+        (runs + more) * prices.WRITE_UNITS
+    )
+
+
 def test_each_effect_adds_its_writes() -> None:
     writes = units.RUN_WITH_EFFECT.writes - units.RUN.writes
     assert added("DynamoDB writes", effects=3) == pytest.approx(3 * writes * prices.WRITE_UNITS)
