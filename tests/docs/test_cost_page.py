@@ -8,11 +8,20 @@ import pytest
 
 from bench.results import Results
 from bench.subjects import INBOX
-from scripts.cost import rendered
-from tests.docs.pages import DOCS, TEXTS
+from scripts.cost import REMAINING, STEADY, in_readme, rendered, steady
+from tests.docs.pages import DOCS, README, TEXTS
 from webhook_inbox.domain import prices
+from webhook_inbox.ledger.schema import EFFECT_LIFE, EVENT_LIFE, RUN_LIFE
 from webhookctl.cost import units
-from webhookctl.cost.estimate import Load, estimate, flood
+from webhookctl.cost.estimate import (
+    ACCESS_LOG,
+    CALL_MS,
+    LINE_OVERHEAD,
+    SEND_MS,
+    Load,
+    estimate,
+    flood,
+)
 from webhookctl.cost.shape import Shape
 
 PAGE = DOCS / "cost.md"
@@ -24,6 +33,13 @@ NEW = Shape.new(1)
 def test_its_tables_and_outputs_are_those_of_today() -> None:
     """Otherwise: `python -m scripts.cost`."""
     assert rendered(TEXT) == TEXT
+    assert in_readme(TEXTS[README]) == TEXTS[README]
+
+
+def test_the_lines_that_remain_are_all_lines_of_the_estimate() -> None:
+    explained = {line for lines, _ in REMAINING.values() for line in lines}
+    rest = [line for line in steady(1, 0, 10).events if line.name not in explained]
+    assert sum(line.dollars for line in rest) * 1_000_000 / STEADY < 0.005
 
 
 def test_the_numbers_in_its_sentences_are_those_of_the_estimate() -> None:
@@ -31,6 +47,12 @@ def test_the_numbers_in_its_sentences_are_those_of_the_estimate() -> None:
         estimate(Load(events=1_000_000, handler_ms=ms), NEW).per_million for ms in (1050, 50)
     )
     kept = flood(500 * 86_400, 1440, NEW)[-1].dollars
+    plain, shown = (
+        {line.name: line.dollars for line in estimate(Load(events=1_000_000), shape).events}
+        for shape in (NEW, replace(NEW, dashboards=1))
+    )
+    stored, backed_up = plain["DynamoDB storage"], plain["DynamoDB backups"]
+    assert backed_up / stored == pytest.approx(0.75, abs=0.05)
     for text in (
         f"alone costs {2 * prices.SQS_REQUESTS:.2f} dollars a million, and its invocation"
         f" {prices.LAMBDA_REQUESTS:.2f}",
@@ -39,6 +61,14 @@ def test_the_numbers_in_its_sentences_are_those_of_the_estimate() -> None:
         f"costs {prices.WRITE_UNITS} dollars a million for each further KB",
         f"at most {kept:.2f} dollars a day and source",
         f"compared on {prices.DATE} with",
+        f"`-c dashboard=true` adds {prices.DASHBOARD:.2f} dollars a month,"
+        f" {prices.METRIC:.2f} for each of its metrics, which are {units.METRICS} and one for each"
+        f" source and handler, and {shown['logs'] - plain['logs']:.2f} a million for their bytes",
+        f"a line of the access log, {(ACCESS_LOG + LINE_OVERHEAD) / 1000 * prices.LOG_GB:.2f}"
+        " dollars a million",
+        f"A call to DynamoDB takes {CALL_MS} ms, one to SQS {SEND_MS} ms",
+        f"Rows of events are kept for {EVENT_LIFE.days} days, runs {RUN_LIFE.days},"
+        f" effects {EFFECT_LIFE.days}, logs {NEW.log_days}",
     ):
         assert text in FLAT
 
