@@ -41,13 +41,26 @@ def test_a_page_needs_the_same_memory_whatever_the_size_of_the_ledger(
     [
         ("limits", scale.limits_table),
         ("rates", scale.rates_table),
+        ("waits", scale.waits_table),
         ("replay", scale.replay_table),
     ],
 )
 def test_the_page_has_what_is_computed_now(block: str, table: object) -> None:
-    """`python -m bench.scale` writes it."""
+    """`python -m bench.scale --computed` writes it."""
     assert callable(table)
     assert f"<!-- {block} -->\n{table()}\n<!-- /{block} -->\n" in scale.PAGE.read_text()
+
+
+def test_the_times_of_the_page_are_those_of_the_estimate_of_costs() -> None:
+    text = " ".join(scale.PAGE.read_text().split())
+    ingest, run = (f"{1000 * seconds:.0f} ms" for seconds in (scale.INGEST, scale.RUN))
+
+    for words in (
+        f"a delivery takes {ingest} and a run {run}",
+        f"enough for {2 / scale.RUN:.0f} runs of {run} a second",
+        f"{scale.REPLAY} runs a second: {scale.REPLAY * scale.RUN:.0f} executions of {run}",
+    ):
+        assert words in text
 
 
 def test_the_page_has_measurements_of_both_sizes() -> None:
