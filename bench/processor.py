@@ -197,14 +197,14 @@ FIELDS: Final[Mapping[str, str]] = {
 
 def table(measurements: Sequence[Measurement]) -> list[str]:
     """Returns lines: median, range and ratio to the baseline of each quantity, in ms."""
-    lines = ["".join(f"{title:<28}" for title in ("", *FIELDS.values())).rstrip()]
+    lines = ["".join(f"{title:<{WIDTH}}" for title in ("", *FIELDS.values())).rstrip()]
     for found in measurements:
         cells = [found.variant]
         for field in FIELDS:
             middle, least, most = (1000 * value for value in found.seconds(field))
             ratio = found.ratio(field)[0]
             cells.append(f"{middle:.2f} ({least:.2f}-{most:.2f}) {ratio:.2f}x")
-        lines.append("".join(f"{cell:<28}" for cell in cells).rstrip())
+        lines.append("".join(f"{cell:<{WIDTH}}" for cell in cells).rstrip())
     return lines
 
 

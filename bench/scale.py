@@ -79,7 +79,7 @@ REPLAY_MEASURED: Final = 226
 # Seconds of a pass at 1,000 events/s: 12.9 of CPU and 11 of waiting, decision 5.
 RECONCILER: Final = 23.9
 DEAD: Final = 1_000_000
-# Of a handler: the milliseconds that it waits, and the runs of an invocation.
+# The milliseconds that a handler waits, and the runs of an invocation.
 WAITS: Final = ((50, 1), (5_000, 1), (5_000, 10))
 WAITING_RATE: Final = 100  # events per second
 
