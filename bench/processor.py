@@ -187,6 +187,7 @@ def _sample(built: Path, variant: str, recorded: Mapping[str, Any], runs: int) -
     )
 
 
+WIDTH: Final = 34  # of a column
 FIELDS: Final[Mapping[str, str]] = {
     "cold_cpu": "CPU to the first run",
     "cold_wall": "time to the first run",

@@ -20,6 +20,7 @@ from webhookctl.cost.estimate import (
     batch_ms,
     delivery_ms,
     estimate,
+    figure,
 )
 from webhookctl.cost.shape import Shape
 from webhookctl.display.table import Column, Fit
@@ -64,14 +65,17 @@ def cost(
         typer.Option("--events-per-month", metavar="NUMBER", help="New events in a month, evenly."),
     ] = 1_000_000,
     body: Annotated[
-        str, typer.Option(metavar="SIZE", help="The size of a body, such as 800B, 3KB or 1MB.")
+        str,
+        typer.Option(
+            metavar="SIZE", help="The size of a body, such as 800B, 3KB or 1MB; 1KB is 1,024 bytes."
+        ),
     ] = "3KB",
     handlers: Annotated[
         int, typer.Option(min=1, max=100, help="The handlers that run for each event.")
     ] = 1,
     effects: Annotated[int, typer.Option(min=0, max=100, help="The effects of each run.")] = 0,
     handler_ms: Annotated[
-        float, typer.Option(min=0, max=900_000, help="The time of a handler, in milliseconds.")
+        float, typer.Option(min=0, max=55_000, help="The milliseconds that a handler waits.")
     ] = 50,
     batch: Annotated[
         int,
@@ -156,12 +160,11 @@ def _assumptions(load: Load, shape: Shape, of: str) -> list[str]:
         f"Prices: {prices.PRICES_OF} of {prices.DATE}, without the free tier; see docs/cost.md.",
         f"Stack: {of}, with {shape.ingest:,} MB for ingest and {shape.processor:,} MB for"
         " processors.",
-        f"Times: {delivery_ms(shape):.3g} ms a delivery; {batch_ms(load, shape):.3g} ms an"
+        f"Times: {figure(delivery_ms(shape))} ms a delivery; {figure(batch_ms(load, shape))} ms an"
         f" invocation of a processor, of which its handlers wait {load.handler_ms:g} ms"
         " (--handler-ms).",
-        f"Rate: {load.rate:.3g} events a second, evenly; {load.batch} {_runs(load)} (--batch).",
-        "Bodies compress like a charge of Stripe. Rows are kept for 35 to 49 days"
-        + (f", payloads for {shape.retention / DAY:g}." if shape.retention else "."),
+        f"Rate: {figure(load.rate)} events a second, evenly; {load.batch} {_runs(load)} (--batch).",
+        "Bodies compress like a charge of Stripe. Rows are kept for 35 to 49 days.",
         f"Logs: the functions' lines, an access log of {ACCESS_LOG} bytes, kept"
         f" {shape.log_days} days.",
         "Every delivery is genuine, new, and done at the first attempt.",

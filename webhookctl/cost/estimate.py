@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from decimal import Decimal
 from math import ceil
 from typing import Final
 
@@ -104,6 +105,11 @@ class Estimate:
         return _sum(self.idle)
 
 
+def figure(amount: float, digits: int = 3) -> str:
+    """Returns an amount with so many significant digits, and without an exponent."""
+    return f"{Decimal(f'{amount:.{digits}g}'):,f}"
+
+
 def delivery_ms(shape: Shape) -> float:
     """Returns the billed time of a delivery, in milliseconds."""
     return CALL_MS + SEND_MS + units.DELIVERY_CPU * ONE_CPU / shape.ingest
@@ -139,7 +145,7 @@ def flood(requests: int, minutes: int, shape: Shape, *, body: int = 3 * 1024) ->
     return [
         _line("API Gateway", ceil(body / API_UNIT), "request", prices.API_REQUESTS, load),
         _compute("ingest", 1, delivery_ms(shape), shape.ingest, load),
-        _log_line(size * requests, f"{size / 1000:.3g} KB a request", shape),
+        _log_line(size * requests, f"{figure(size / 1000)} KB a request", shape),
         CostLine(
             "DynamoDB writes",
             f"{kept:,} deliveries kept",
@@ -180,14 +186,14 @@ def _of_events(load: Load, shape: Shape) -> Iterator[CostLine]:
 
 def _line(name: str, billed: float, unit: str, price: float, load: Load) -> CostLine:
     """Returns a line of so many units of each event; `price` is of a million."""
-    text = f"{billed:.4g} {unit}{'' if billed == 1 else 's'} an event"
+    text = f"{figure(billed, 4)} {unit}{'' if billed == 1 else 's'} an event"
     return CostLine(name, text, billed * load.events * price / MILLION)
 
 
 def _compute(name: str, invocations: float, ms: float, memory: int, load: Load) -> CostLine:
     gb_seconds = ms / 1000 * memory / GIB
     each = prices.LAMBDA_REQUESTS / MILLION + gb_seconds * prices.LAMBDA_GB_SECOND
-    text = f"{invocations:.4g} x {ms:.4g} ms of {memory:,} MB an event"
+    text = f"{figure(invocations, 4)} x {figure(ms, 4)} ms of {memory:,} MB an event"
     return CostLine(f"Lambda {name}", text, invocations * each * load.events)
 
 
@@ -219,9 +225,9 @@ def _storage(load: Load, shape: Shape) -> Iterator[CostLine]:
     table = event + load.handlers * (run + load.effects * effect)
     entry = (units.ENTRY_BYTES + ROW_OVERHEAD) * (EVENT_LIFE / MONTH)
     stored, backed_up = (size * load.events / GB for size in (table + entry, table))
-    yield CostLine("DynamoDB storage", f"{stored:.3g} GB", stored * prices.TABLE_GB_MONTH)
+    yield CostLine("DynamoDB storage", f"{figure(stored)} GB", stored * prices.TABLE_GB_MONTH)
     recovery = backed_up * prices.RECOVERY_GB_MONTH
-    yield CostLine("DynamoDB backups", f"{backed_up:.3g} GB", recovery)
+    yield CostLine("DynamoDB backups", f"{figure(backed_up)} GB", recovery)
 
 
 def _kept(life: timedelta, shape: Shape) -> timedelta:
@@ -259,7 +265,7 @@ def _logs(load: Load, shape: Shape) -> Iterator[CostLine]:
         delivery += units.DELIVERY_METRICS
         run += units.RUN_METRICS
     size = delivery + load.handlers * run
-    yield _log_line(size * load.events, f"{size / 1000:.3g} KB an event", shape)
+    yield _log_line(size * load.events, f"{figure(size / 1000)} KB an event", shape)
 
 
 def _logged(lines: tuple[int, int]) -> int:
@@ -293,7 +299,7 @@ def _passes(shape: Shape) -> Iterator[CostLine]:
     text = f"{MINUTES:,} x {ms:.0f} ms of {shape.reconciler:,} MB"
     yield CostLine("Lambda reconciler", text, compute)
     used = reads * prices.READ_UNITS + units.PASS.writes * prices.WRITE_UNITS
-    text = f"{reads:.4g} reads, {units.PASS.writes} writes a minute"
+    text = f"{figure(reads, 4)} reads, {units.PASS.writes} writes a minute"
     yield CostLine("DynamoDB", text, MINUTES * used / MILLION)
     metric = shape.lanes / 5 * prices.METRIC_READS + shape.lanes / 5 * prices.SQS_REQUESTS
     yield CostLine("queue depths", "every 5 minutes", MINUTES * metric / MILLION)
