@@ -43,7 +43,7 @@ def draw(results: Results) -> str:
     parts = [
         f'<text class="title" x="16" y="26">CPU per event as a ratio to the {BARE} handler</text>',
         '<text class="quiet" x="16" y="46">less is better; a bar is the median of the processes,'
-        " its whisker their least and greatest</text>",
+        " its whisker their least and greatest; on the right, the inbox</text>",
         *_legend(names),
         *_axis(scale, bottom),
     ]

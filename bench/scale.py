@@ -369,6 +369,7 @@ def limits_chart() -> str:
 
     bottom = top + 30 * len(found)
     parts = [*_title("Events per second at which an inbox with one handler reaches a limit")]
+    parts.append(_text(16, 46, "dashed: the rates of the table", 'class="quiet"'))
     for power in range(powers + 1):
         x, rate = place(10**power), 10**power
         kind = "bare" if rate in RATES else "grid"
