@@ -164,7 +164,8 @@ def _assumptions(load: Load, shape: Shape, of: str) -> list[str]:
         f" invocation of a processor, of which its handlers wait {load.handler_ms:g} ms"
         " (--handler-ms).",
         f"Rate: {figure(load.rate)} events a second, evenly; {load.batch} {_runs(load)} (--batch).",
-        "Bodies compress like a charge of Stripe. Rows are kept for 35 to 49 days.",
+        "Bodies compress like a charge of Stripe. Rows are kept for 35 to 49 days"
+        + (f", payloads for {shape.retention / DAY:g}." if shape.retention else "."),
         f"Logs: the functions' lines, an access log of {ACCESS_LOG} bytes, kept"
         f" {shape.log_days} days.",
         "Every delivery is genuine, new, and done at the first attempt.",
