@@ -46,8 +46,8 @@ FLOODS: Final[Mapping[str, tuple[int, int, int]]] = {
 STEADY: Final = 263_000_000
 # Handlers and effects of each, with the goal in dollars a million events.
 GOALS: Final[Mapping[str, tuple[int, int, float]]] = {
-    "one without effects": (1, 0, 6.0),
-    "two with one effect each": (2, 1, 13.0),
+    "one handler without effects": (1, 0, 6.0),
+    "two handlers with one effect each": (2, 1, 13.0),
 }
 PLACES: Final = ("first", "second")
 BATCHES: Final = (1, 10)
@@ -84,7 +84,7 @@ def rendered(page: str) -> str:
         for name, (handlers, effects, _) in GOALS.items()
         for batch in BATCHES
     )
-    page = _table(page, "| handlers |", rates)
+    page = _table(page, "| load |", rates)
     page = _between(page, "goals", _goals())
     page = _table(page, "| step |", (_step(name, step) for name, step in STEPS.items()))
     new = Shape.new(1)
