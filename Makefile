@@ -110,7 +110,7 @@ mutants: setup ## check that the simulation detects each deliberate fault of the
 
 fuzz: setup ## check what every provider's malformed, altered and huge deliveries become; 4 minutes
 	$(BIN)/pytest tests/proof/test_every_provider.py tests/proof/test_one_signature.py tests/proof/test_rejection_cost.py \
-		--quiet --numprocesses 2
+		--quiet --numprocesses 2 --dist worksteal
 
 storm: setup ## run handlers over HTTP against destinations that fail, stall and are killed; 5 minutes
 	$(BIN)/pytest tests/proof/test_storm.py --quiet

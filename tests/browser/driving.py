@@ -93,9 +93,13 @@ def opening(browser: Browser) -> Iterator[Opens]:
         context.add_init_script(REPORTING)
         contexts.append((context, console))
         page = _watched(context.new_page(), console)
-        page.goto(console.session.url)
-        page.wait_for_url(f"{console.origin}/")
-        if path != "/":
+        if path == "/":
+            page.goto(console.session.url)
+            page.wait_for_url(f"{console.origin}/")
+        else:
+            session = console.session
+            entered = {"name": session.cookie_name, "value": session.cookie, "url": console.origin}
+            context.add_cookies([{**entered, "httpOnly": True, "sameSite": "Strict"}])
             page.goto(path)
         return page
 

@@ -149,7 +149,7 @@ def test_bundles_hold_what_each_function_imports_and_no_more(shipped: dict[str, 
         for name, asset in shipped.items()
     }
     assert libraries == {
-        "ingest": {"aws_lambda_powertools"},
+        "ingest": set(),
         "reconciler": {"aws_lambda_powertools"},
         "replay": {"aws_lambda_powertools", "pydantic"},
         "processor": {"aws_lambda_powertools", "pydantic", "httpx"},

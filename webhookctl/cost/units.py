@@ -5,6 +5,7 @@ where a step differs from its constant here. `webhookctl cost` and docs/cost.md 
 """
 
 from dataclasses import dataclass
+from functools import cache
 from math import ceil
 from typing import Final
 
@@ -146,6 +147,7 @@ RUN_CPU: Final = 7.6
 RUN_WITH_EFFECT_CPU: Final = 10.1
 
 
+@cache
 def packed(size: int) -> Packed:
     """Returns how the inbox stores a body of so many bytes, which compresses as `sample_body`."""
     return pack(sample_body(size), source="sample", event_id="evt_sample")
