@@ -31,7 +31,7 @@ class Authority:
         key = ec.generate_private_key(ec.SECP256R1())
         own = _named("Server")
         issuer, signer = (self.certificate.subject, self.key) if known else (own, key)
-        builder = _builder(own, issuer, key, ends=ends).add_extension(
+        builder = _builder(own, issuer, key, by=signer, ends=ends).add_extension(
             x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False
         )
         path = self.directory / "server.pem"
@@ -47,7 +47,7 @@ def made_authority(directory: Path) -> Authority:
     key, name = ec.generate_private_key(ec.SECP256R1()), _named("Authority")
     usage = x509.KeyUsage(*[n in {5, 6} for n in range(9)])
     certificate = (
-        _builder(name, name, key)
+        _builder(name, name, key, by=key)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(usage, critical=True)
         .sign(key, hashes.SHA256())
@@ -66,15 +66,19 @@ def _builder(
     issuer: x509.Name,
     key: ec.EllipticCurvePrivateKey,
     *,
+    by: ec.EllipticCurvePrivateKey,
     ends: timedelta = DAY,
 ) -> x509.CertificateBuilder:
-    now = datetime.now(UTC)
+    """Begins a certificate with both key identifiers, without which Python 3.13 accepts none."""
+    now, public, signer = datetime.now(UTC), key.public_key(), by.public_key()
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(issuer)
-        .public_key(key.public_key())
+        .public_key(public)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - 10 * DAY)
         .not_valid_after(now + ends)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer), critical=False)
     )
