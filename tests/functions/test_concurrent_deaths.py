@@ -1,24 +1,17 @@
 """A worker that makes several runs is killed, on the local runtime."""
 
 import json
-import os
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from tests.contract.resources import create_queues
 from tests.functions.account import open_account
-from tests.functions.bundles import FUNCTIONS
 from tests.functions.conftest import Start
 from tests.functions.inbox import SECRET, Inbox
-from tests.functions.invocations import sqs_event, sqs_record
 from tests.functions.test_concurrent import (
     HANDLER,
     LANE,
@@ -27,14 +20,13 @@ from tests.functions.test_concurrent import (
     delivered,
     statuses,
 )
-from tests.functions.test_processor_deaths import ROOT, USUAL, WORKER, endpoint
+from tests.functions.test_processor_deaths import Worker, endpoint, worker
 from webhook_inbox.domain.model import Run, Status
 
-__all__ = ["built", "endpoint"]
+__all__ = ["built", "endpoint", "worker"]
 
 # Seconds until a test gives up waiting for a worker.
 PATIENCE = 60.0
-Worker = Callable[..., subprocess.Popen[str]]
 
 
 @pytest.fixture
@@ -47,30 +39,6 @@ def inbox(endpoint: str, start: Start, monkeypatch: pytest.MonkeyPatch) -> Inbox
     account = WaitingAccount(plain.clients, *names, *lane, standard=plain.queue)
     account.set_secret("acme", SECRET)
     return start(account)
-
-
-@pytest.fixture
-def begin(inbox: Inbox, bundle: Path) -> Worker:
-    """Returns what begins an invocation with a batch, in a process of its own."""
-    path = os.pathsep.join(map(str, (bundle, FUNCTIONS, ROOT)))
-    names = {"PYTHONPATH": path, "POWERTOOLS_SERVICE_NAME": "processor"}
-    environment = {**os.environ, **inbox.account.environment, **names}
-
-    def begun(*messages: dict[str, Any]) -> subprocess.Popen[str]:
-        process = subprocess.Popen(
-            [sys.executable, "-c", WORKER, str(USUAL)],
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert process.stdin is not None
-        process.stdin.write(json.dumps(sqs_event(map(sqs_record, messages))))
-        process.stdin.close()
-        process.stdin = None
-        return process
-
-    return begun
 
 
 def kept(process: subprocess.Popen[str]) -> list[str]:
@@ -86,28 +54,28 @@ def runs(inbox: Inbox) -> list[Run]:
 
 
 def test_a_killed_worker_loses_the_attempts_that_had_not_ended_and_no_other(
-    inbox: Inbox, begin: Worker
+    inbox: Inbox, worker: Worker
 ) -> None:
     """The response is lost, so the message of the run that was settled comes back as well."""
     messages = delivered(inbox, "alone", "hang", "hang")
     ids = [message["MessageId"] for message in messages]
     before = [Status.DONE, Status.PROCESSING, Status.PROCESSING]
 
-    worker = begin(*messages)
+    killed = worker.begin(*messages)
     give_up = time.monotonic() + PATIENCE
     while statuses(inbox, 3) != before:
         assert time.monotonic() < give_up, statuses(inbox, 3)
-        assert worker.poll() is None
-    worker.kill()
-    worker.communicate()
+        assert killed.poll() is None
+    killed.kill()
+    killed.communicate()
 
-    assert worker.returncode == -signal.SIGKILL
+    assert killed.returncode == -signal.SIGKILL
     # Received before the leases are over: the worker may still be alive.
-    assert kept(begin(*messages)) == sorted(ids[1:])
+    assert kept(worker.begin(*messages)) == sorted(ids[1:])
     assert statuses(inbox, 3) == before
     for run in runs(inbox)[1:]:
         inbox.account.change(run, claimed_until=1)
-    assert kept(begin(*messages)) == []
+    assert kept(worker.begin(*messages)) == []
     assert statuses(inbox, 3) == [Status.DONE] * 3
     outcomes = [[attempt.outcome for attempt in run.attempts] for run in runs(inbox)]
     assert outcomes == [["done"], ["lost", "done"], ["lost", "done"]]

@@ -41,7 +41,7 @@ from webhook_inbox.ledger.schema import identify
 
 PROCESSES = 2
 EVENTS = 8
-# Of so many calls, one meets the next fault.
+# The server applies a fault to one call in three.
 RARITY = 3
 # Answers each event that is written to it. A busy machine must not add faults of its own.
 RUN = """
@@ -105,7 +105,7 @@ def close(_: socket.socket) -> None:
 
 
 class Fault(NamedTuple):
-    """What becomes of a call: whether it has its effect, what is sent, how the connection ends."""
+    """A fault of one call: it is performed or not, has this reply, and its connection ends so."""
 
     effective: bool
     reply: Callable[[int, bytes], bytes] = lambda status, body: b""

@@ -40,18 +40,27 @@ class Worker:
 
     environment: dict[str, str]
 
-    def process(self, message: dict[str, Any], *, remaining: float = USUAL) -> "Ended":
-        ended = subprocess.run(
+    def begin(self, *messages: dict[str, Any], remaining: float = USUAL) -> subprocess.Popen[str]:
+        """Begins an invocation with a batch."""
+        process = subprocess.Popen(
             [sys.executable, "-c", WORKER, str(remaining)],
-            input=json.dumps(sqs_event([sqs_record(message)])),
             env=self.environment,
-            capture_output=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            timeout=300,
-            check=False,
         )
-        lines = [json.loads(line) for line in ended.stdout.splitlines() if line.startswith("{")]
-        return Ended(ended.returncode, lines, ended.stderr)
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(sqs_event(map(sqs_record, messages))))
+        process.stdin.close()
+        process.stdin = None
+        return process
+
+    def process(self, message: dict[str, Any], *, remaining: float = USUAL) -> "Ended":
+        process = self.begin(message, remaining=remaining)
+        output, errors = process.communicate(timeout=300)
+        lines = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+        return Ended(process.returncode, lines, errors)
 
 
 @dataclass
