@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -48,10 +49,16 @@ class Walk:
         assert done.code == code, f"{words}: {done.text}"
         return done
 
-    def repeat(self, start: str, *, until: str) -> None:
-        """Gives the next command, again until it prints a text."""
-        words = words_of(self._next(start), **FIXED)
-        assert eventually(lambda: until in webhookctl(self._root, *words).text), until
+    def repeat(self, start: str, *, until: Callable[[Printed], bool]) -> None:
+        """Gives the next command, again until this holds for what it printed."""
+        words, printed = words_of(self._next(start), **FIXED), Printed(0, "", "")
+
+        def given() -> bool:
+            nonlocal printed
+            printed = webhookctl(self._root, *words)
+            return until(printed)
+
+        assert eventually(given), printed.text
 
     def leave(self, start: str) -> None:
         """Leaves out the next command, which needs the provider's own API."""

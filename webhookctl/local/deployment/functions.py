@@ -10,8 +10,6 @@ from botocore.exceptions import ClientError
 
 from webhookctl.errors import CommandError
 
-TAKEN_ALONG: Final = "Worker process exited immediately"
-TRIES: Final = 3
 RAISED: Final = "Runtime.HandlerError"
 # Invocations that import a function's code without side effects.
 HARMLESS: Final[Mapping[str, Any]] = {
@@ -67,13 +65,12 @@ class Fleet:
         """
         wanted = [function for function, times in functions.items() for _ in range(times)]
         with ThreadPoolExecutor(max(len(wanted), 1)) as pool:
-            failures = [failure for failure in pool.map(self._lasting_failure, wanted) if failure]
+            failures = [failure for failure in pool.map(self._failure, wanted) if failure]
         if failures:
-            # A worker that cannot start stops the others; the first to fail has the reason.
-            raise CommandError(min(failures, key=lambda failure: TAKEN_ALONG in failure))
+            raise CommandError(failures[0])
 
     def replace_code(self, function: Deployed, archive: bytes, *, version: str) -> None:
-        """Replaces a function's code; invocations in progress are lost."""
+        """Replaces a function's code; invocations in progress finish with the previous code."""
         self._lambda.update_function_code(FunctionName=function.name, ZipFile=archive)
         found = self._lambda.get_function_configuration(FunctionName=function.name)
         variables = {**found["Environment"]["Variables"], "CODE_VERSION": version}
@@ -86,15 +83,6 @@ class Fleet:
         found = self._lambda.get_function_configuration(FunctionName=function.name)
         group = found.get("LoggingConfig", {}).get("LogGroup")
         return str(group or f"/aws/lambda/{function.name}")
-
-    def _lasting_failure(self, function: Deployed) -> str:
-        # A worker that exits without an error was most likely stopped by another worker's start or
-        # a code update; another invocation shows the actual error, if any.
-        for _ in range(TRIES):
-            failure = self._failure(function)
-            if TAKEN_ALONG not in failure:
-                break
-        return failure
 
     def _failure(self, function: Deployed) -> str:
         payload = json.dumps(HARMLESS[function.kind]).encode()

@@ -11,7 +11,7 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from hmac import compare_digest
 from typing import Any, Final
 
@@ -72,29 +72,30 @@ async def _refuse(scope: Scope, receive: Receive, send: Send, why: str) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-def keep_starting_workers() -> None:
-    """Keeps the directory of a worker that starts while an update drops it, until it is idle.
+def finish_invocations() -> None:
+    """Lets dropped workers finish the invocation that they have, as AWS does; then ends them.
 
-    ministack kills the dropped workers and deletes their directories. One that has unpacked its
-    code and has no process yet would start without its modules.
+    ministack drops a function's workers at an update and where one of them cannot start. It kills
+    them at once: messages would wait for their visibility timeout, and a run of which this was the
+    last attempt would be dead. One that has unpacked its code and has no process yet would start
+    without its modules.
     """
     from ministack.core import lambda_runtime  # noqa: PLC0415 - as in `main`
 
-    discard = lambda_runtime.Worker._discard_tmpdir  # noqa: SLF001 - has no public name
-
-    def when_idle(worker: Any) -> None:
+    def end(worker: Any) -> None:
         # An invocation holds the lock, its worker's start included.
         with worker._lock:  # noqa: SLF001
             process, worker._proc = worker._proc, None  # noqa: SLF001
             if process is not None:
                 with process:
                     process.kill()
-            discard(worker)
+            worker._discard_tmpdir()  # noqa: SLF001
 
-    def later(worker: Any) -> None:
-        threading.Thread(target=when_idle, args=(worker,), daemon=True).start()
+    def drop(workers: Iterable[Any]) -> None:
+        for worker in workers:
+            threading.Thread(target=end, args=(worker,), daemon=True).start()
 
-    lambda_runtime.Worker._discard_tmpdir = later  # noqa: SLF001
+    lambda_runtime.kill_workers = drop
 
 
 def wait_for_logs() -> None:
@@ -129,7 +130,7 @@ def main() -> None:
 
     port, token = int(os.environ["GATEWAY_PORT"]), os.environ["AWS_SESSION_TOKEN"]
     emulator.app = SessionGuard(emulator.app, port=port, token=token)
-    keep_starting_workers()
+    finish_invocations()
     wait_for_logs()
     emulator.main()
 

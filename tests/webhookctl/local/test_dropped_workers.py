@@ -1,4 +1,4 @@
-"""Workers of the local runtime: their start during a code update, and their log lines."""
+"""Workers of the local runtime: those that an update drops, and their log lines."""
 
 import io
 import subprocess
@@ -13,7 +13,7 @@ import pytest
 from ministack.core import lambda_runtime
 
 from tests.webhookctl.local.projects import eventually
-from webhookctl.local.processes.guarded_ministack import keep_starting_workers, wait_for_logs
+from webhookctl.local.processes.guarded_ministack import finish_invocations, wait_for_logs
 
 CODE = """
 import compiled_manifest
@@ -28,6 +28,37 @@ CONFIG = {
     "Runtime": "python3.13",
     "Timeout": 30,
 }
+
+
+SLOW = """
+import os, pathlib, time
+
+def lambda_handler(event, context):
+    pathlib.Path(event["begun"]).write_text(str(os.getpid()))
+    while not pathlib.Path(event["go"]).exists():
+        time.sleep(0.01)
+    return "finished"
+"""
+
+
+@pytest.fixture
+def workers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The directory of the workers' files; ministack drops workers as in a session."""
+    directory = tmp_path / "workers"
+    directory.mkdir()
+    monkeypatch.setattr(lambda_runtime.tempfile, "tempdir", str(directory))
+    # The original is restored after the test.
+    monkeypatch.setattr(lambda_runtime, "kill_workers", lambda_runtime.kill_workers)
+    finish_invocations()
+    return directory
+
+
+def worker(**modules: str) -> Any:
+    code = io.BytesIO()
+    with zipfile.ZipFile(code, "w") as archive:
+        for name, text in modules.items():
+            archive.writestr(f"{name}.py", text)
+    return lambda_runtime.Worker("processor", CONFIG, code.getvalue())
 
 
 @pytest.fixture
@@ -46,32 +77,38 @@ def unpacked(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[threading.Event,
 
 
 def test_a_worker_that_is_dropped_before_its_process_starts_has_all_its_modules(
-    unpacked: tuple[threading.Event, threading.Event],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    workers: Path, unpacked: tuple[threading.Event, threading.Event]
 ) -> None:
-    monkeypatch.setattr(lambda_runtime.tempfile, "tempdir", str(tmp_path))
-    # The original is restored after the test.
-    monkeypatch.setattr(
-        lambda_runtime.Worker, "_discard_tmpdir", lambda_runtime.Worker._discard_tmpdir
-    )
-    keep_starting_workers()
     ready, go = unpacked
-    code = io.BytesIO()
-    with zipfile.ZipFile(code, "w") as archive:
-        archive.writestr("lambda_function.py", CODE)
-        archive.writestr("compiled_manifest.py", "MANIFEST = 'whole'")
-    worker = lambda_runtime.Worker("processor", CONFIG, code.getvalue())
+    dropped = worker(lambda_function=CODE, compiled_manifest="MANIFEST = 'whole'")
     with ThreadPoolExecutor(1) as pool:
-        invocation = pool.submit(worker.invoke, {}, "id-1")
+        invocation = pool.submit(dropped.invoke, {}, "id-1")
         assert ready.wait(30)
-        lambda_runtime.kill_workers([worker])
+        lambda_runtime.kill_workers([dropped])
         go.set()
         answer = invocation.result()
 
     assert (answer["status"], answer.get("result")) == ("ok", "whole"), answer
-    assert eventually(lambda: not any(tmp_path.iterdir()))
-    assert worker._proc is None
+    assert eventually(lambda: not any(workers.iterdir()))
+    assert dropped._proc is None
+
+
+def test_a_worker_that_is_dropped_during_an_invocation_finishes_it(
+    workers: Path, tmp_path: Path
+) -> None:
+    begun, go = tmp_path / "begun", tmp_path / "go"
+    dropped = worker(lambda_function=SLOW)
+    with ThreadPoolExecutor(1) as pool:
+        invocation = pool.submit(dropped.invoke, {"begun": str(begun), "go": str(go)}, "id-1")
+        assert eventually(lambda: begun.exists() and begun.read_text() != "")
+        lambda_runtime.kill_workers([dropped])
+        go.touch()
+        answer = invocation.result()
+
+    assert (answer["status"], answer.get("result")) == ("ok", "finished"), answer
+    assert eventually(lambda: not any(workers.iterdir()))
+    process = int(begun.read_text())
+    assert eventually(lambda: not Path(f"/proc/{process}").exists())
 
 
 @pytest.fixture
