@@ -7,7 +7,7 @@ export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 # Bytecode is kept: without it each process compiles pytest's tests and the library anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup dev check check-types check-units test lane-of-parts lane-of-sessions lane-of-schedules lane-of-faults test-whole test-local test-scanners test-bench test-browser test-parts bench simulate mutants fuzz storm rights incidents proof wheel package lock clean
+.PHONY: help setup dev check check-types check-units test lane-of-parts lane-of-sessions lane-of-schedules lane-of-faults test-whole test-local test-browser test-parts bench simulate mutants fuzz storm rights incidents scan ratios proof wheel package lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -23,7 +23,7 @@ setup: .venv/.ready ## create .venv with all dependencies and webhookctl
 	$(BIN)/python -m webhook_inbox_cdk.vendor
 	@touch $@
 
-# 20 seconds, and 300 MB; the tests alone need it.
+# 20 seconds, and 300 MB; `scan` alone needs it.
 .venv-scanners/.ready: requirements/scanners.txt
 	$(PYTHON) -m venv --clear .venv-scanners
 	.venv-scanners/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
@@ -60,14 +60,12 @@ test: setup ## run all checks and tests
 
 lane-of-parts: check-units
 	$(MAKE) --no-print-directory test-parts
-	$(MAKE) --no-print-directory test-browser
 
 # One target a line: together they would take the other lane's job.
 lane-of-sessions: check-types
-	$(MAKE) --no-print-directory test-scanners
-	$(MAKE) --no-print-directory test-bench
 	$(MAKE) --no-print-directory test-whole
 	$(MAKE) --no-print-directory test-local
+	$(MAKE) --no-print-directory test-browser
 
 test-whole: setup
 	@$(BIN)/python -m scripts.browser >/dev/null
@@ -75,13 +73,6 @@ test-whole: setup
 
 test-local: setup
 	$(BIN)/pytest tests/webhookctl/local --quiet
-
-test-scanners: setup .venv-scanners/.ready
-	$(BIN)/pytest tests/scanners --quiet
-
-# The ratios to the bare handler; 10 seconds for its libraries, and 75 MB.
-test-bench: setup .venv-bench/.ready
-	$(BIN)/pytest tests/bench --quiet
 
 # Without a Chromium, 70 MB are fetched and 214 MB kept; axe checks accessibility.
 test-browser: setup
@@ -108,6 +99,12 @@ simulate: setup ## simulate every schedule of small worlds and random ones of la
 mutants: setup ## check that the simulation detects each deliberate fault of the protocol
 	$(BIN)/python -m simulation mutants
 
+scan: setup .venv-scanners/.ready ## scan the templates and the workflows; 1 minute
+	$(BIN)/pytest tests/scanners --quiet
+
+ratios: setup .venv-bench/.ready ## compare ingest's CPU with the bare handler's, and test the benchmarks; 1 minute
+	$(BIN)/pytest tests/bench --quiet
+
 fuzz: setup ## check what every provider's malformed, altered and huge deliveries become; 4 minutes
 	$(BIN)/pytest tests/proof/test_every_provider.py tests/proof/test_one_signature.py tests/proof/test_rejection_cost.py \
 		--quiet --numprocesses 2 --dist worksteal
@@ -123,14 +120,16 @@ incidents: setup ## resolve scripted incidents on the local runtime, with the ru
 	$(BIN)/pytest tests/proof/test_incidents.py tests/proof/test_console_incidents.py --quiet
 
 # Two lanes, as for `test`: the second mostly waits for its sessions.
-proof: setup ## run simulate, mutants, fuzz, storm, rights and incidents
+proof: setup ## run simulate, mutants, fuzz, storm, rights, incidents, scan and ratios
 	$(MAKE) --jobs=2 --no-print-directory lane-of-schedules lane-of-faults
 
 lane-of-schedules: simulate
 	$(MAKE) --no-print-directory mutants
 	$(MAKE) --no-print-directory fuzz
 
-lane-of-faults: storm
+lane-of-faults: scan
+	$(MAKE) --no-print-directory ratios
+	$(MAKE) --no-print-directory storm
 	$(MAKE) --no-print-directory rights
 	$(MAKE) --no-print-directory incidents
 
