@@ -58,12 +58,12 @@ check-units: setup
 test: setup ## run all checks and tests
 	$(MAKE) --jobs=2 --no-print-directory lane-of-parts lane-of-sessions
 
-lane-of-parts: check-units
+lane-of-parts: check-types
+	$(MAKE) --no-print-directory check-units
 	$(MAKE) --no-print-directory test-parts
 
 # One target a line: together they would take the other lane's job.
-lane-of-sessions: check-types
-	$(MAKE) --no-print-directory test-whole
+lane-of-sessions: test-whole
 	$(MAKE) --no-print-directory test-local
 	$(MAKE) --no-print-directory test-browser
 
