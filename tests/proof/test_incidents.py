@@ -5,6 +5,7 @@ The scenes share one session and run in this order. Each takes its commands from
 
 import getpass
 import re
+import time
 from collections.abc import Iterator
 from itertools import groupby
 
@@ -14,6 +15,7 @@ from tests.proof.incident import project
 from tests.proof.incident.operator import Printed, listed
 from tests.proof.incident.scene import BAD_SECONDS, Incident, incident_in
 from tests.webhookctl.local.projects import DEADLINE, eventually
+from webhook_inbox.domain.secrets import REFRESH_PAUSE
 
 POISON, IGNORED, UNHANDLED = "poison", "ignored", "unhandled"
 STEPS = [
@@ -126,8 +128,11 @@ def test_a_stolen_secret(incident: Incident) -> None:
     walk = incident.walk("stolen-secret")
     assert "one value" in walk.give("secrets status").text
     walk.give("secrets rotate", stdin=NEW)
+    usable = time.monotonic() + REFRESH_PAUSE.total_seconds()
     renewed = {"number": 1, "title": "renewed"}
     assert eventually(lambda: provider.send("renewed", renewed, secret=NEW)[0] == 202)
+    # A worker of ingest that has just read the secrets does not read them again before.
+    assert eventually(lambda: time.monotonic() > usable)
     provider.secret = NEW
     walk.give("secrets revoke")
     walk.give("inbox list")
