@@ -55,7 +55,7 @@ check-units: setup
 	$(BIN)/pytest tests/unit tests/architecture --quiet --numprocesses 2
 
 # Two lanes: one uses both cores, the other mostly waits for its sessions.
-test: setup ## run all checks and tests
+test: setup ## run lint, types, import rules and tests; 12 minutes
 	$(MAKE) --jobs=2 --no-print-directory lane-of-parts lane-of-sessions
 
 lane-of-parts: check-types
