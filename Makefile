@@ -7,7 +7,7 @@ export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 # Bytecode is kept: without it each process compiles pytest's tests and the library anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup dev check check-types check-units test lane-of-parts lane-of-sessions lane-of-schedules lane-of-faults test-whole test-local test-browser test-parts bench simulate mutants fuzz storm rights incidents scan ratios proof wheel package lock clean
+.PHONY: help setup dev check check-types test test-intake test-processing test-stack test-parts test-whole test-local test-browser lane-of-intake lane-of-processing lane-of-sessions lane-of-schedules lane-of-faults bench simulate mutants fuzz storm rights incidents scan ratios proof wheel package lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -41,8 +41,26 @@ setup: .venv/.ready ## create .venv with all dependencies and webhookctl
 dev: setup ## run the inbox locally; pass options in ARGS, e.g. ARGS="--port 9000"
 	@exec $(BIN)/webhookctl dev $(ARGS)
 
-check: setup ## lint, type check, import rules and unit tests; 4 minutes
-	$(MAKE) --jobs=2 --no-print-directory check-units check-types
+# The unit tests run in two processes of pytest: distributing 15,000 tests to workers costs as much
+# CPU as the tests.
+UNITS_OF_INTAKE := tests/unit/adapters tests/unit/domain tests/unit/ingest tests/unit/providers
+PARTS_OF_STACK := tests/infra tests/functions tests/simulation
+PARTS := tests/contract tests/docs tests/webhookctl --ignore tests/webhookctl/local
+# `check` leaves the property-based tests to `test`.
+PROPERTIES :=
+
+check: setup ## lint, type check, import rules and unit tests; of one package: PACKAGE=ledger; 2 minutes
+ifdef PACKAGE
+	@test -d functions/webhook_inbox/$(PACKAGE) && test -d tests/unit/$(PACKAGE) || \
+		{ echo "PACKAGE=$(PACKAGE): no package of the library with unit tests has this name" >&2; exit 2; }
+	$(BIN)/ruff check functions/webhook_inbox/$(PACKAGE) tests/unit/$(PACKAGE)
+	$(BIN)/ruff format --check functions/webhook_inbox/$(PACKAGE) tests/unit/$(PACKAGE)
+	$(BIN)/mypy --package webhook_inbox.$(PACKAGE)
+	$(BIN)/lint-imports
+	$(BIN)/pytest tests/unit/$(PACKAGE) --quiet -m "not hypothesis"
+else
+	$(MAKE) --jobs=2 --no-print-directory test-intake test-processing check-types PROPERTIES='-m "not hypothesis"'
+endif
 
 check-types: setup
 	$(BIN)/ruff check .
@@ -51,18 +69,24 @@ check-types: setup
 	$(BIN)/lint-imports
 	$(BIN)/pytest tests/app --quiet
 
-check-units: setup
-	$(BIN)/pytest tests/unit tests/architecture --quiet --numprocesses 2
+test-intake: setup
+	$(BIN)/pytest $(UNITS_OF_INTAKE) --quiet $(PROPERTIES)
 
-# Two lanes: one uses both cores, the other mostly waits for its sessions.
-test: setup ## run lint, types, import rules and tests; 12 minutes
-	$(MAKE) --jobs=2 --no-print-directory lane-of-parts lane-of-sessions
+test-processing: setup
+	$(BIN)/pytest tests/unit tests/architecture $(UNITS_OF_INTAKE:%=--ignore %) --quiet $(PROPERTIES)
 
-lane-of-parts: check-types
-	$(MAKE) --no-print-directory check-units
+# Three lanes: two use the cores, the third mostly waits for its sessions.
+test: setup ## run lint, types, import rules and tests; 9 minutes
+	$(MAKE) --jobs=3 --no-print-directory lane-of-intake lane-of-processing lane-of-sessions
+
+# One target a line: together they would take another lane's job.
+lane-of-intake: test-intake
+	$(MAKE) --no-print-directory check-types
+	$(MAKE) --no-print-directory test-stack
+
+lane-of-processing: test-processing
 	$(MAKE) --no-print-directory test-parts
 
-# One target a line: together they would take the other lane's job.
 lane-of-sessions: test-whole
 	$(MAKE) --no-print-directory test-local
 	$(MAKE) --no-print-directory test-browser
@@ -79,9 +103,11 @@ test-browser: setup
 	@$(BIN)/python -m scripts.browser >/dev/null
 	$(BIN)/pytest tests/browser --quiet
 
+test-stack: setup
+	$(BIN)/pytest $(PARTS_OF_STACK) --quiet
+
 test-parts: setup
-	$(BIN)/pytest tests/infra tests/functions tests/contract tests/webhookctl tests/docs tests/simulation --ignore tests/webhookctl/local \
-		--quiet --numprocesses 2 --dist loadscope
+	$(BIN)/pytest $(PARTS) --quiet
 
 bench: setup .venv-bench/.ready ## measure ingest against four baselines, and write docs/benchmarks.md; 5 minutes
 	$(BIN)/python -m bench

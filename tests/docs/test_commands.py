@@ -65,8 +65,11 @@ def _check_make(words: list[str]) -> None:
     assert words[1] in targets
     for word in words[2:]:
         name, _, arguments = word.partition("=")
-        assert name == "ARGS"
-        parse(["dev", *shlex.split(arguments)])
+        assert name in ("ARGS", "PACKAGE")
+        if name == "ARGS":
+            parse(["dev", *shlex.split(arguments)])
+        else:
+            assert (ROOT / "tests" / "unit" / arguments).is_dir()
 
 
 def _check_webhookctl(words: list[str]) -> None:
