@@ -32,16 +32,23 @@ def intake_alarms(watched: Watched) -> Iterator[AlarmDeclaration]:
 
 
 def _answers(watched: Watched) -> Iterator[AlarmDeclaration]:
+    # Not the API's 5xx, which any sender can cause: by a body over 6 MB, a key whose server does not
+    # answer, or a source without a secret.
     yield AlarmDeclaration(
         id="IntakeFailing",
         severity=Severity.PAGE,
-        series=(watched.of_api("5xx"),),
+        series=(
+            watched.own(metrics.INGEST_FAILURES),
+            of_function("Errors", watched.ingest),
+            of_function("Throttles", watched.ingest),
+        ),
+        combine="SUM",
         period=MINUTE,
         periods=10,
         datapoints=3,
-        text="The API returned 5xx in 3 of the last 10 minutes: deliveries are not stored, and"
-        " providers retry for a limited time. A source has no secret, DynamoDB or SQS is"
-        " unavailable, or the code has a fault.",
+        text="Ingest failed in 3 of the last 10 minutes: deliveries are not stored, and providers"
+        " retry for a limited time. DynamoDB, SQS or Secrets Manager is unavailable or denies"
+        " access, the code has a fault, or Lambda cannot start the function or throttles it.",
         first="doctor",
     )
     # One 5xx can lose a delivery: some providers do not retry. A crash of ingest is a 5xx too.
@@ -49,15 +56,9 @@ def _answers(watched: Watched) -> Iterator[AlarmDeclaration]:
         id="ApiErrors",
         series=(watched.of_api("5xx"),),
         period=MINUTE,
-        text="The API returned a 5xx response: a delivery was not acknowledged."
-        f" {_retries(watched)}",
-        first="inbox list --since 1h",
-    )
-    yield AlarmDeclaration(
-        id="IngestFaults",
-        series=(watched.own(metrics.INGEST_FAULTS),),
-        text="Ingest failed on a delivery because of a bug, and answered 500. Its log has the"
-        f" source and the traceback. {_retries(watched)}",
+        text="The API returned a 5xx response: a delivery was not acknowledged. Ingest failed or"
+        " could not be invoked, a source has no secret, a provider's key could not be fetched, or"
+        f" a body is too large; a forged delivery can cause the last three. {_retries(watched)}",
         first="doctor",
     )
     limit = watched.answer_limit

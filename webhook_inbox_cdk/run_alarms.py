@@ -152,12 +152,11 @@ def _processors(watched: Watched) -> Iterator[AlarmDeclaration]:
     yield AlarmDeclaration(
         id="FunctionThrottles",
         series=tuple(
-            of_function("Throttles", each)
-            for each in (watched.ingest, *watched.processors.values())
+            of_function("Throttles", function) for function in watched.processors.values()
         ),
         combine="SUM",
         periods=3,
-        text="Lambda throttled ingest or a processor for 15 minutes: the account's concurrency"
+        text="Lambda throttled a processor for 15 minutes: the account's concurrency"
         " is used up. Request a higher quota, or lower max_concurrency of other stacks.",
         first="alarms list",
     )

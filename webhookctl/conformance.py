@@ -35,6 +35,7 @@ WORDS: Final = {
     Reason.FUTURE: "stale",
     Reason.NO_SECRET: "invalid-signature",
     Reason.KEY_UNAVAILABLE: "invalid-signature",
+    Reason.UNKNOWN_KEY: "invalid-signature",
 }
 # The vectors' names of providers that we name differently.
 ALIASES: Final = {

@@ -16,6 +16,9 @@ RETRY_AFTER: Final = {
     IngestOutcome.UNAVAILABLE: "5",
     IngestOutcome.BROKEN: "60",
     IngestOutcome.NO_SECRET: "60",
+    # A failed request for a key is repeated after 30 s.
+    IngestOutcome.KEY_UNAVAILABLE: "60",
+    IngestOutcome.UNCONFIRMED: "60",
 }
 
 

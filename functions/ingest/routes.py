@@ -10,6 +10,7 @@ from ingest.log import JsonLog
 from ingest.telemetry import observe
 from webhook_inbox.adapters.aws.embedded_metrics import MetricLines
 from webhook_inbox.domain.manifest import Manifest
+from webhook_inbox.domain.metrics import INGEST_FAILURES
 from webhook_inbox.domain.ports import Clock, Table
 from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.ingest.ingest import Ingest
@@ -19,6 +20,7 @@ COMPLETIONS: Final = "/completions/"
 STATUS: Final = "/status/"
 APPROVALS: Final = "/approvals/"
 WEBHOOKS: Final = "/webhooks/"
+UNAVAILABLE: Final = 503
 
 Answer = Callable[[Mapping[str, Any]], dict[str, Any]]
 
@@ -53,16 +55,23 @@ class Routes:
         # The source or the tenant of a delivery may have the name of another route.
         path = path.partition(WEBHOOKS)[0]
         if COMPLETIONS in path:
-            return self._complete(event)
+            return self._count(self._complete(event))
         if STATUS in path:
-            return self._read(event)
+            return self._count(self._read(event))
         if APPROVALS in path and self._approvers:
-            return self._approve(event)
+            return self._count(self._approve(event))
         begun = self._clock.now()
         receipt = receive(self._ingest, event, begun)
         taken = self._clock.now() - begun
         answer = response(receipt)
         observe(self._logger, receipt, self._metrics, begun=begun, taken=taken)
+        return answer
+
+    def _count(self, answer: dict[str, Any]) -> dict[str, Any]:
+        """Counts an answer without a delivery if ingest failed; their 503 has no other cause."""
+        if answer["statusCode"] == UNAVAILABLE:
+            self._metrics.add(INGEST_FAILURES)
+            self._metrics.flush(self._clock.now())
         return answer
 
     @cached_property

@@ -15,7 +15,9 @@ _ERRORS: Final = {
     IngestOutcome.BROKEN,
     IngestOutcome.CONFLICT,
     IngestOutcome.CONTESTED,
+    IngestOutcome.KEY_UNAVAILABLE,
     IngestOutcome.NO_SECRET,
+    IngestOutcome.UNCONFIRMED,
     IngestOutcome.UNAVAILABLE,
 }
 # Characters of a detail that are logged, of its begin and of its end. CloudWatch reads no metrics
@@ -25,7 +27,10 @@ DETAIL: Final = 8_000
 _COUNTED: Final = {
     IngestOutcome.HELD: catalogue.HELD_IDENTICAL,
     IngestOutcome.CONFLICT: catalogue.CONFLICTS,
-    IngestOutcome.BROKEN: catalogue.INGEST_FAULTS,
+    # Failures of the inbox itself, which page. Any sender can cause the other 5xx answers: by the
+    # key that it names, or because a source has no secret.
+    IngestOutcome.BROKEN: catalogue.INGEST_FAILURES,
+    IngestOutcome.UNAVAILABLE: catalogue.INGEST_FAILURES,
 }
 _REASONS: Final = frozenset(map(str, Reason))
 

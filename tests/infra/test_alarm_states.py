@@ -46,9 +46,11 @@ def growing(by: float) -> Values:
 
 # For each alarm: what keeps it quiet at the edge, and what makes it fire.
 CASES: dict[str, tuple[Values, Values]] = {
-    "IntakeFailing": (at([1, 9], 50), at([1, 5, 10], 1)),
+    "IntakeFailing": (
+        lambda minute: [50 if minute in {1, 9} else None, 0, 0],
+        lambda minute: [1 if minute in {1, 5, 10} else None, None, None],
+    ),
     "ApiErrors": (at([4], 1), at([1], 1)),
-    "IngestFaults": (at([16], 1), at([5], 1)),
     "IngestSlow": (
         each([100.0] * 99 + [9_000.0]),  # 1 % may be slow: p99 is the slowest of the others
         each([100.0] * 49 + [9_000.0]),
@@ -66,7 +68,7 @@ CASES: dict[str, tuple[Values, Values]] = {
     "OldestDue": (each(3_599), each(3_600)),
     "Backlog": (each(899, 0), each(0, 900)),
     "ProcessorCrashes": (during(1, 2, 1, 1), during(1, 3, 1, None)),
-    "FunctionThrottles": (during(1, 9, 1, 1, 1), each(1, None, None)),
+    "FunctionThrottles": (during(1, 9, 1, 1), each(1, None)),
     "DestinationRefusals": (at([16], 1), at([5], 1)),
     "TableThrottles": (during(1, 9, 1, 1), each(None, 1)),
     "ReconcilerLate": (each(1, 0), each(1, 1)),
@@ -109,6 +111,26 @@ def test_without_any_value_only_the_late_reconciler_fires(dev: Template) -> None
         if state(properties, Recorded(), NOW) is not AlarmState.OK
     }
     assert firing == {"ReconcilerLate"}
+
+
+@pytest.mark.parametrize("place", range(3), ids=["outcomes", "errors", "throttles"])
+def test_each_kind_of_failure_of_ingest_pages_in_the_third_minute(dev: Template, place: int) -> None:
+    properties = alarm(dev, "IntakeFailing")
+
+    def failing(minutes: int) -> Values:
+        return lambda minute: [
+            (1 if minute <= minutes else 0) if metric == place else None for metric in range(3)
+        ]
+
+    assert state(properties, recorded(properties, failing(2)), NOW) is AlarmState.OK
+    assert state(properties, recorded(properties, failing(3)), NOW) is AlarmState.ALARM
+
+
+def test_kinds_of_failures_of_ingest_add_up(dev: Template) -> None:
+    properties = alarm(dev, "IntakeFailing")
+    values = {1: [1, 0, None], 4: [None, 1, 0], 9: [None, 0, 1]}
+    found = recorded(properties, lambda minute: values.get(minute, [None, 0, 0]))
+    assert state(properties, found, NOW) is AlarmState.ALARM
 
 
 def test_rejections_need_a_share_and_a_number(dev: Template) -> None:

@@ -46,6 +46,7 @@ FAILS: Final = {
     Reason.MALFORMED: VerificationStep.FORM,
     Reason.NO_SECRET: VerificationStep.SECRET,
     Reason.KEY_UNAVAILABLE: VerificationStep.KEY,
+    Reason.UNKNOWN_KEY: VerificationStep.KEY,
     Reason.INVALID_SIGNATURE: VerificationStep.SIGNATURE,
     Reason.STALE: VerificationStep.TIME,
     Reason.FUTURE: VerificationStep.TIME,
@@ -149,6 +150,10 @@ class _Examination:
             words = "the provider's published key is missing, and nothing is fetched"
             cause = Cause("key-missing", words, "pass it with --published", proven=True)
             return replace(failed, causes=(cause,))
+        if error.reason is Reason.UNKNOWN_KEY:
+            words = "the provider does not publish the key that the delivery names"
+            remedy = "ignore it as forged, or ask the provider to send the event again"
+            return replace(failed, causes=(Cause("key-unknown", words, remedy, proven=True),))
         for look in (self._one, self._two):
             trial = next(filter(self._passes, look()), None)
             if trial is not None:

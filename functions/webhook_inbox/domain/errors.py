@@ -22,6 +22,7 @@ class Reason(StrEnum):
     MISSING_EVENT_ID = "missing-event-id"  # no id to deduplicate by
     NO_SECRET = "no-secret"  # the source's secret is not set yet
     KEY_UNAVAILABLE = "key-unavailable"  # the provider's published key cannot be fetched now
+    UNKNOWN_KEY = "unknown-key"  # the provider does not publish the key that the delivery names
     NOT_ENROLLING = "not-enrolling"  # a secret was offered, and no operator has opened the source
     CONTESTED_ENROLMENT = "contested-enrolment"  # two secrets were offered in one enrolment
 
@@ -157,6 +158,13 @@ class Unavailable(InboxError):
         super().__init__(f"{service} {operation}: {cause}")
         self.service = service
         self.operation = operation
+
+
+class NotPublished(InboxError):
+    """The provider's server answered, but publishes no document at this URL.
+
+    No remedy if the sender chose the URL: the request will not succeed later.
+    """
 
 
 class NoTimeLeft(Unavailable):

@@ -96,7 +96,11 @@ HELD_IDENTICAL: Final = Metric(
     "HeldIdentical", "new events that are held because their body is known", used=_BOTH
 )
 CONFLICTS: Final = Metric("Conflicts", "deliveries of a known id with other content", used=_BOTH)
-INGEST_FAULTS: Final = Metric("IngestFaults", "deliveries that a bug prevented", used=_ALARM)
+INGEST_FAILURES: Final = Metric(
+    "IngestFailures",
+    "requests that ingest could not handle: storage, queue or secrets failed, or a bug",
+    used=_ALARM,
+)
 REJECTED: Final = Metric(
     "Rejected",
     "deliveries that failed verification",

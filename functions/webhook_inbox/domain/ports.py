@@ -204,10 +204,12 @@ class Fetch:
     """A GET of a public https URL, or a POST if there is a body.
 
     The URL may be part of a delivery, so the creator of a Fetch has checked its host.
+    `chosen_by_sender` is True if an unverified delivery names the key, in the URL or in the body.
     """
 
     url: str
     body: bytes | None = None
+    chosen_by_sender: bool = False
 
 
 class Fetcher(Protocol):
@@ -216,7 +218,11 @@ class Fetcher(Protocol):
     def fetch(self, wanted: Fetch) -> bytes:
         """Returns the response's body, at most 64 KB; follows no redirect.
 
-        Raises `Unavailable` unless the status is 200 within ingest's time budget.
+        Raises:
+            NotPublished: the server answered, and its status says that it has no such document: any
+                status but 200, 408, 425, 429 and 5xx.
+            Unavailable: the server failed, limits requests, or did not answer within ingest's time
+                budget.
         """
 
 

@@ -19,6 +19,7 @@ STATUSES: Final[Mapping[Reason, int]] = {
     Reason.MISSING_EVENT_ID: 400,
     Reason.NO_SECRET: 503,
     Reason.KEY_UNAVAILABLE: 503,
+    Reason.UNKNOWN_KEY: 401,
     Reason.NOT_ENROLLING: 403,
     Reason.CONTESTED_ENROLMENT: 403,
 }

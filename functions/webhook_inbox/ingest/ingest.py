@@ -14,11 +14,11 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
 
-from webhook_inbox.domain.errors import Reason, Rejected, Unavailable
+from webhook_inbox.domain.errors import NotPublished, Reason, Rejected, Unavailable
 from webhook_inbox.domain.manifest import SMOKE, SMOKE_SOURCE, Manifest, SourceSpec
 from webhook_inbox.domain.metrics import Duplicate
 from webhook_inbox.domain.model import Delivery, StoredEvent
-from webhook_inbox.domain.ports import NOWHERE, Blobs, Fetcher, Table, Vault
+from webhook_inbox.domain.ports import NOWHERE, Blobs, Fetch, Fetcher, Table, Vault
 from webhook_inbox.domain.provider import Identity, Provider, Verified
 from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.domain.trace import Trace
@@ -34,7 +34,15 @@ from webhook_inbox.queue.lanes import Lanes
 if TYPE_CHECKING:
     from webhook_inbox.ingest.event_status import EventStatuses
 
+# Rejections that the log and the answer tell from a delivery that failed verification.
+_OUTCOMES: Final = {
+    Reason.CONTESTED_ENROLMENT: IngestOutcome.CONTESTED,
+    Reason.KEY_UNAVAILABLE: IngestOutcome.KEY_UNAVAILABLE,
+}
 _STORED: Final = frozenset({IngestOutcome.ACCEPTED, IngestOutcome.HELD, IngestOutcome.DUPLICATE})
+# With another secret, a delivery that was rejected so may be valid. Plaid's keys are requested with
+# the secret: its answer to a wrong one is that of an unknown key.
+_REFRESHED: Final = frozenset({Reason.INVALID_SIGNATURE, Reason.NO_SECRET, Reason.UNKNOWN_KEY})
 _HOST: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,252}(?::[0-9]{1,5})?", re.ASCII)
 
 
@@ -136,8 +144,8 @@ class Ingest:
         verified, secret = self._verify(delivery, source, provider)
         answer = provider.handshake(delivery, secret) if provider.handshake else None
         if answer is not None:
-            if answer.visit is not None:
-                self._fetcher.fetch(answer.visit)
+            if answer.visit is not None and (failure := self._failure_of(answer.visit)):
+                return Receipt(IngestOutcome.UNCONFIRMED, 503, detail=failure)
             return Receipt(
                 IngestOutcome.HANDSHAKE, answer.status, answer=answer, secret=verified.secret
             )
@@ -154,6 +162,14 @@ class Ingest:
         if not source.callers or receipt.outcome not in _STORED:
             return receipt
         return replace(receipt, status_url=self._status_url(delivery, event))
+
+    def _failure_of(self, visit: Fetch) -> str:
+        """Visits a URL that confirms a subscription; returns why that failed, "" if it did not."""
+        try:
+            self._fetcher.fetch(visit)
+        except (NotPublished, Unavailable) as error:
+            return str(error)
+        return ""
 
     def _accept(
         self, event: StoredEvent, provider: Provider, identity: Identity, verified: Verified
@@ -197,7 +213,7 @@ class Ingest:
         try:
             verified = verify(provider, delivery, secrets, self._keys)
         except Rejected as error:
-            if error.reason not in {Reason.INVALID_SIGNATURE, Reason.NO_SECRET}:
+            if error.reason not in _REFRESHED:
                 raise
             # The secret may have been set or rotated within the cache's life.
             fresh = self._secrets.refresh(source.secret)
@@ -220,8 +236,8 @@ class Ingest:
             and source is not SMOKE_SOURCE
             and self._rejected.store(delivery, error, provider, well_formed=well_formed)
         )
-        if error.reason is Reason.CONTESTED_ENROLMENT:
-            return Receipt(IngestOutcome.CONTESTED, status, reason=reason, detail=detail)
+        if error.reason in _OUTCOMES:
+            return Receipt(_OUTCOMES[error.reason], status, reason=reason, detail=detail)
         if error.reason is Reason.NO_SECRET:
             detail += f": webhookctl secrets set {source.secret}"
             detail += (

@@ -21,6 +21,9 @@ class IngestOutcome(StrEnum):
     CONTESTED = "contested"  # two secrets in one enrolment: neither is accepted
     REJECTED = "rejected"  # failed verification: stored aside, within bounds
     NO_SECRET = "no-secret"  # cannot be verified yet: stored aside, and the provider retries
+    # The provider's published key cannot be fetched: stored aside, and the provider retries.
+    KEY_UNAVAILABLE = "key-unavailable"
+    UNCONFIRMED = "unconfirmed"  # the provider's confirmation URL failed: the provider retries
     UNKNOWN_SOURCE = "unknown-source"
     WRONG_METHOD = "wrong-method"
     UNAVAILABLE = "unavailable"  # storage or queue failed: the provider retries

@@ -3,6 +3,10 @@
 A delivery names its key before anything of it is proven, so anyone can name keys. Everything that
 needs no key is checked before an unknown one is fetched; a source may name few unknown keys in a
 minute; and no forgery displaces a key that has verified a delivery.
+
+Where the delivery chose the key that was requested, the provider's answer that it publishes no such
+key refuses the delivery for good. A key set whose URL is fixed says nothing about one delivery: any
+answer without a key is then a failed fetch, and the provider retries.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from webhook_inbox.domain.errors import Reason, Rejected, Unavailable
+from webhook_inbox.domain.errors import NotPublished, Reason, Rejected, Unavailable
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import Fetch, Fetcher
 from webhook_inbox.domain.provider import Provider, Verified
@@ -23,6 +27,9 @@ GRACE: Final = timedelta(hours=24)
 PAUSE: Final = timedelta(seconds=30)
 # Requests for unproven keys per source and minute.
 MISSES: Final = 10
+# A key that was fetched again may verify a delivery that was rejected so: it was rotated, or an
+# error page was published in its place.
+OUTDATED: Final = frozenset({Reason.INVALID_SIGNATURE, Reason.KEY_UNAVAILABLE, Reason.UNKNOWN_KEY})
 # The number of proven keys, and that of all others.
 CAPACITY: Final = 64
 # Headers of clients, proxies and networks. No signature or token is searched in them.
@@ -60,12 +67,16 @@ NAMES_SHOWN: Final = 10
 
 @dataclass(slots=True)
 class PublishedKey:
-    """A key that was requested; `text` is None until it was answered, `fault` its last error."""
+    """A key that was requested; `text` is None until it was answered, `fault` its last error.
+
+    `is_missing` is True if the last answer was that it is not published.
+    """
 
     tried_at: datetime
     text: str | None = None
     fetched_at: datetime | None = None
     fault: str = ""
+    is_missing: bool = False
 
 
 class PublishedKeys:
@@ -92,22 +103,24 @@ class PublishedKeys:
         """Returns the published text.
 
         Raises:
-            Rejected: it cannot be fetched now (key-unavailable).
+            Rejected: it cannot be fetched now (key-unavailable), or is not published (unknown-key).
         """
         found = self._find(wanted)
         if found is not None and found.text is not None and _age(found, now) < LIFE:
             return found.text
         try:
             return self._fetch(wanted, source, now)
-        except Unavailable as error:
+        except (NotPublished, Unavailable) as error:
             known = self.known(wanted, now)
-            if known is None:
-                raise Rejected(Reason.KEY_UNAVAILABLE, f"the provider's key: {error}") from error
-            return known
+            if known is not None:
+                return known
+            if isinstance(error, NotPublished):
+                raise _without_key(wanted, str(error)) from error
+            raise Rejected(Reason.KEY_UNAVAILABLE, f"the provider's key: {error}") from error
 
     def refresh(self, wanted: Fetch, source: str, now: datetime) -> str | None:
         """Fetches again after a failed verification; None if it is too early or fails."""
-        with suppress(Unavailable):
+        with suppress(NotPublished, Unavailable):
             return self._fetch(wanted, source, now)
         return None
 
@@ -123,9 +136,11 @@ class PublishedKeys:
         return self._proven.get(wanted) or self._others.get(wanted)
 
     def _fetch(self, wanted: Fetch, source: str, now: datetime) -> str:
-        """Requests the key; raises Unavailable, also without a request if that is too early."""
+        """Requests the key; raises as the fetcher does, the last error again if it is too early."""
         found = self._find(wanted)
         if found is not None and now - found.tried_at < PAUSE:
+            if found.is_missing:
+                raise NotPublished(found.fault)
             raise Unavailable("https", "GET", found.fault or "it was just fetched")
         if wanted not in self._proven:
             self._count_miss(source, now)
@@ -135,10 +150,10 @@ class PublishedKeys:
         found.tried_at = now
         try:
             found.text = self._fetcher.fetch(wanted).decode(errors="replace")
-        except Unavailable as error:
-            found.fault = str(error)
+        except (NotPublished, Unavailable) as error:
+            found.fault, found.is_missing = str(error), isinstance(error, NotPublished)
             raise
-        found.fetched_at, found.fault = now, ""
+        found.fetched_at, found.fault, found.is_missing = now, "", False
         return found.text
 
     def _count_miss(self, source: str, now: datetime) -> None:
@@ -148,6 +163,12 @@ class PublishedKeys:
         if count >= self._limit:
             raise Unavailable("https", "GET", f"{count} unknown keys were requested in this minute")
         self._misses[source] = (minute, count + 1)
+
+
+def _without_key(wanted: Fetch, cause: str) -> Rejected:
+    """Returns the rejection of a delivery whose key's server answered without a key."""
+    reason = Reason.UNKNOWN_KEY if wanted.chosen_by_sender else Reason.KEY_UNAVAILABLE
+    return Rejected(reason, f"the provider's key: {cause}")
 
 
 def _age(key: PublishedKey, now: datetime) -> timedelta:
@@ -183,15 +204,24 @@ def verify(
 def _verify(provider: Provider, delivery: Delivery, wanted: Fetch, keys: PublishedKeys) -> Verified:
     key = keys.get(wanted, delivery.source, delivery.received_at)
     try:
-        return provider.verify(delivery, (key,))
+        return _verify_with(provider, delivery, wanted, key)
     except Rejected as error:
-        # The provider may have rotated its key.
-        if error.reason is not Reason.INVALID_SIGNATURE or _is_invalid(provider, delivery, ()):
+        if error.reason not in OUTDATED or _is_invalid(provider, delivery, ()):
             raise
         fresh = keys.refresh(wanted, delivery.source, delivery.received_at)
         if fresh is None:
             raise
-    return provider.verify(delivery, (fresh,))
+    return _verify_with(provider, delivery, wanted, fresh)
+
+
+def _verify_with(provider: Provider, delivery: Delivery, wanted: Fetch, text: str) -> Verified:
+    try:
+        return provider.verify(delivery, (text,))
+    except Rejected as error:
+        if error.reason is not Reason.NO_SECRET:
+            raise
+        # The fetched text takes the place of the secret.
+        raise _without_key(wanted, "its server answered with a text that holds no key") from error
 
 
 def is_well_formed(

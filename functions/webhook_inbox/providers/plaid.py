@@ -39,11 +39,11 @@ WINDOW: Final = timedelta(minutes=5)
 KEY_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 
 
-def _current(material: str, header: Claims) -> Sequence[JsonWebKey]:
+def _current(material: str, header: Claims) -> Sequence[JsonWebKey] | None:
     try:
         found = parse(material) if material.startswith("{") else None
     except ValueError:
-        return ()
+        return None
     over = any(at(found, path) is not None for path in ("key.expired_at", "expired_at"))
     return () if over else published(material, header)
 
@@ -94,7 +94,8 @@ def _question(environment: str, kid: str, secrets: Sequence[str]) -> Fetch:
         credentials = {name: keys.part(secret, name) for name in ("client_id", "secret")}
         if all(credentials.values()):
             url = f"https://{environment}.plaid.com/webhook_verification_key/get"
-            return Fetch(url, json.dumps({**credentials, "key_id": kid}).encode())
+            body = json.dumps({**credentials, "key_id": kid}).encode()
+            return Fetch(url, body, chosen_by_sender=True)
     raise Rejected(Reason.NO_SECRET, "the secret is not client_id and secret, as JSON")
 
 

@@ -2,6 +2,7 @@
 
 import json
 import socket
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -11,7 +12,7 @@ from tests.unit.adapters.aws.servers import Script, read_request, serving
 from webhook_inbox.adapters import https
 from webhook_inbox.adapters.aws.connection import Limits
 from webhook_inbox.adapters.https import LIMIT, LIMITS, LONGEST, HttpsFetcher
-from webhook_inbox.domain.errors import Unavailable
+from webhook_inbox.domain.errors import InboxError, NotPublished, Unavailable
 from webhook_inbox.domain.ports import Fetch
 
 
@@ -19,6 +20,7 @@ from webhook_inbox.domain.ports import Fetch
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy machine fails no test that is not about time."""
     monkeypatch.setattr(https, "LIMITS", Limits(connect=5, read=5))
+    monkeypatch.setattr(https, "LONGEST", 15)
 
 
 def answering(status: int, body: bytes, *, seen: list[bytes], header: bytes = b"x: 1") -> Script:
@@ -62,14 +64,23 @@ def test_a_body_is_posted() -> None:
 
 
 @pytest.mark.usefixtures("_patient")
-@pytest.mark.parametrize("status", [301, 302, 307, 308, 204, 404, 500])
-def test_only_status_200_is_a_document_and_no_redirect_is_followed(status: int) -> None:
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        *[(status, NotPublished) for status in (301, 302, 307, 308, 204, 400, 401, 403, 404, 410)],
+        *[(status, Unavailable) for status in (408, 425, 429, 500, 502, 503, 504)],
+    ],
+)
+def test_only_status_200_is_a_document_and_no_redirect_is_followed(
+    status: int, error: type[InboxError]
+) -> None:
+    """A server that is down or limits requests may have the document."""
     seen: list[bytes] = []
     with socket.create_server(("127.0.0.1", 0)) as other:
         other.settimeout(0)
         place = b"location: http://127.0.0.1:%d/" % other.getsockname()[1]
 
-        with pytest.raises(Unavailable, match=f"answered {status}"):
+        with pytest.raises(error, match=f"answered {status}"):
             fetched(answering(status, b"", seen=seen, header=place))
         with pytest.raises(BlockingIOError):
             other.accept()
@@ -80,7 +91,7 @@ def test_only_status_200_is_a_document_and_no_redirect_is_followed(status: int) 
 @pytest.mark.usefixtures("_patient")
 def test_no_query_is_in_an_error() -> None:
     """The URL that confirms a subscription of SNS has its token there, and errors are logged."""
-    with pytest.raises(Unavailable) as failure:
+    with pytest.raises(NotPublished) as failure:
         fetched(answering(403, b"", seen=[]), path="/confirm?Token=0123456789")
 
     assert "/confirm answered 403" in str(failure.value)
@@ -110,3 +121,30 @@ def test_a_server_that_hangs_is_given_up_in_time(hanging: str, scheme: str) -> N
 
     assert watch.seconds < LONGEST
     assert 2 * LIMITS.connect + LIMITS.read == LONGEST
+
+
+def test_a_host_name_that_is_not_resolved_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time-outs of a connection begin after it, and the sender chooses the host of SNS."""
+    given_up = threading.Event()
+
+    def never_resolve(*_: object, **__: object) -> list[object]:
+        given_up.wait(30)
+        raise socket.gaierror("the test did not go on")
+
+    monkeypatch.setattr(socket, "getaddrinfo", never_resolve)
+
+    with pytest.raises(Unavailable, match="TimeoutError"):
+        HttpsFetcher().fetch(Fetch("https://sns.us-isob-east-1.sc2s.sgov.gov/1.pem"))
+
+    given_up.set()
+
+
+@pytest.mark.usefixtures("_patient")
+def test_a_certificate_that_is_not_trusted_is_a_failed_request() -> None:
+    """An attacker on the way can answer so; the provider's own server cannot."""
+
+    def script(peer: socket.socket) -> None:
+        peer.sendall(b"HTTP/1.1 404 Not Found\r\n\r\n")
+
+    with serving(script) as server, pytest.raises(Unavailable, match="SSL"):
+        HttpsFetcher().fetch(Fetch(f"https://127.0.0.1:{server.port}/1.pem"))

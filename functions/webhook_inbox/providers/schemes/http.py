@@ -99,7 +99,7 @@ def pinned(url: object, *, host: re.Pattern[str], path: re.Pattern[str] | None =
     spelled = url.removeprefix(f"https://{parts.netloc}")
     if not expected or (path is not None and not path.fullmatch(spelled)):
         raise Rejected(Reason.MALFORMED, "the URL of the key is not one of the provider's")
-    return Fetch(url)
+    return Fetch(url, chosen_by_sender=True)
 
 
 def _clean(url: str) -> bool:

@@ -50,20 +50,22 @@ def shared(secret: str, _: Head) -> Sequence[JsonWebKey] | None:
     return (JsonWebKey(secret),) if secret else None
 
 
-def published(material: str, header: Head) -> Sequence[JsonWebKey]:
+def published(material: str, header: Head) -> Sequence[JsonWebKey] | None:
     """Returns the key in a JWK, a JWK set or PEM that the token's `kid` names.
 
-    PEM has no `kid`, so it is used for any.
+    PEM has no `kid`, so it is used for any. None if the text holds no key.
     """
     if material.startswith(PEM):
         return (JsonWebKey(material),)
     try:
         found = parse(material)
     except ValueError:
-        return ()
+        return None
     one = found.get("key", found) if isinstance(found, dict) else found
     listed = one.get("keys", [one]) if isinstance(one, dict) else []
     known = [key for key in listed if isinstance(key, dict)] if isinstance(listed, list) else []
+    if not any("kty" in key for key in known):
+        return None
     named = [key for key in known if key.get("kid") == header.get("kid")]
     return [JsonWebKey(key) for jwk in named if (key := _imported(jwk)) is not None]
 
@@ -110,9 +112,10 @@ def of_agents(secret: str, head: Head) -> Sequence[JsonWebKey] | None:
     )
 
 
-def of_issuer(text: str, head: Head) -> Sequence[JsonWebKey]:
-    """Returns an issuer's published keys that may have made a token."""
-    return [JsonWebKey(key.material) for key in _candidates(verifying(text), head)]
+def of_issuer(text: str, head: Head) -> Sequence[JsonWebKey] | None:
+    """Returns an issuer's published keys that may have made a token; None if the text has none."""
+    every = verifying(text)
+    return [JsonWebKey(key.material) for key in _candidates(every, head)] if every else None
 
 
 def _candidates(held: Sequence[CachedKeys], head: Head) -> list[CachedKeys]:
