@@ -32,8 +32,8 @@ def intake_alarms(watched: Watched) -> Iterator[AlarmDeclaration]:
 
 
 def _answers(watched: Watched) -> Iterator[AlarmDeclaration]:
-    # Not the API's 5xx, which any sender can cause: by a body over 6 MB, a key whose server does not
-    # answer, or a source without a secret.
+    # Not the API's 5xx, which any sender can cause: by a body over 6 MB, by a key whose server does
+    # not answer, or at a source without a secret.
     yield AlarmDeclaration(
         id="IntakeFailing",
         severity=Severity.PAGE,

@@ -114,7 +114,9 @@ def test_without_any_value_only_the_late_reconciler_fires(dev: Template) -> None
 
 
 @pytest.mark.parametrize("place", range(3), ids=["outcomes", "errors", "throttles"])
-def test_each_kind_of_failure_of_ingest_pages_in_the_third_minute(dev: Template, place: int) -> None:
+def test_each_kind_of_failure_of_ingest_pages_in_the_third_minute(
+    dev: Template, place: int
+) -> None:
     properties = alarm(dev, "IntakeFailing")
 
     def failing(minutes: int) -> Values:
