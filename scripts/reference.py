@@ -113,7 +113,7 @@ outcome.
 | 405 | `wrong-method` | POST only |
 | 409 | `conflict` | a known id with other content; refused and stored |
 | 429 | | beyond the source's throttle: API Gateway answers, and nothing is stored |
-| 503 | `no-secret`, `key-unavailable` | cannot be verified now: kept with the rejected ones, and the provider retries |
+| 503 | `no-secret`, `key-unavailable` | not verifiable now: kept as rejected; provider retries |
 | 503 | `unconfirmed` | the provider did not confirm a subscription; it asks again |
 | 503 | `unavailable`, `broken` | not stored; the provider retries |
 

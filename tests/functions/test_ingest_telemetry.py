@@ -154,7 +154,7 @@ def test_a_fault_of_our_own_is_counted_however_long_its_text_is(
 
     [line] = inbox.output.logs()
     assert len(json.dumps(line)) < 1024 * 1024
-    assert "IngestFaults" in {point.name for point in points(line)}
+    assert "IngestFailures" in {point.name for point in points(line)}
     assert line["detail"].startswith("Traceback")
     assert "KeyError: " in line["detail"]
 

@@ -15,7 +15,7 @@ from tests.unit.providers.deliveries import NOW, provider_of
 from tests.unit.support.people import person
 from tests.unit.support.world import World, with_source
 from webhook_inbox import providers
-from webhook_inbox.domain.errors import Unavailable
+from webhook_inbox.domain.errors import NotPublished
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import NOWHERE, Fetch, Fetcher, Item
@@ -561,7 +561,7 @@ class OneKey:
 
     def fetch(self, wanted: Fetch) -> bytes:
         if "forged" in wanted.url:
-            raise Unavailable("https", "GET", "answered 404")
+            raise NotPublished("answered 404")
         return self.case.published
 
 

@@ -12,9 +12,10 @@ from tests.unit.providers.cases import PUBLISHED, example, pair_of, signed
 from tests.unit.providers.deliveries import ACME, NOW, SECRET, delivery
 from tests.unit.providers.deliveries import signed as made
 from webhook_inbox import providers
-from webhook_inbox.domain.errors import Reason
+from webhook_inbox.domain.errors import NotPublished, Reason
 from webhook_inbox.domain.manifest import SourceSpec
 from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.ports import Fetch
 from webhook_inbox.domain.provider import Sample
 from webhookctl.diagnosis.diagnose import Diagnosis, VerificationStep, diagnose
 from webhookctl.diagnosis.hypothesis import Trial
@@ -302,3 +303,17 @@ def test_an_event_without_a_name_fails_at_the_last_step() -> None:
 def test_a_key_that_is_not_at_hand_is_asked_for() -> None:
     found = diagnose(trial("aws-sns"))
     assert (found.failed, codes(found)) == (VerificationStep.KEY, ["key-missing"])
+
+
+class KeylessServer:
+    """A provider's server that publishes no key."""
+
+    def fetch(self, wanted: Fetch) -> bytes:
+        """See the port."""
+        raise NotPublished(f"{wanted.url} answered 404")
+
+
+def test_a_key_that_its_provider_does_not_publish_explains_the_rejection() -> None:
+    found = diagnose(trial("aws-sns"), fetcher=KeylessServer())
+    assert (found.failed, codes(found)) == (VerificationStep.KEY, ["key-unknown"])
+    assert found.causes[0].proven
