@@ -1,6 +1,7 @@
 """The errors in the logs of the functions."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
 from itertools import islice
@@ -20,6 +21,8 @@ WINDOW: Final = timedelta(hours=1)
 PAGES: Final = 5
 FIELDS: Final = ("message", "source", "event_id", "reason", "errorMessage")
 LONGEST: Final = 200
+# The number of other messages that are listed.
+KINDS: Final = 4
 
 
 def errors(exam: Examination) -> Iterator[Result]:
@@ -37,7 +40,8 @@ def errors(exam: Examination) -> Iterator[Result]:
             number = f"{'at least ' if more else ''}{counted(len(events), 'error')}"
             yield Result.judged(
                 "logs",
-                f"{_role(exam, function)}: {number} within an hour; {age} ago: {_told(last)}",
+                f"{_role(exam, function)}: {number} within an hour; {age} ago: {_told(last)}"
+                f"{_others(events, last)}",
                 warning=f"`{follow(group)}` shows them",
             )
     if not found:
@@ -67,6 +71,14 @@ def _role(exam: Examination, function: str) -> str:
     roles = {name: f"processor {lane}" for lane, name in exam.target.processors.items()}
     roles |= {exam.target.reconciler: "reconciler", exam.target.replay_function: "replay"}
     return roles.get(function, "ingest")
+
+
+def _others(events: list[Any], last: Any) -> str:
+    """Returns the other messages with their numbers: anyone can cause the latest one."""
+    kinds = Counter(_told(each).partition(", ")[0] for each in events)
+    del kinds[_told(last).partition(", ")[0]]
+    listed = [f"{number} {kind}" for kind, number in kinds.most_common(KINDS)]
+    return f"; also {', '.join(listed)}" if listed else ""
 
 
 def _told(event: Any) -> str:

@@ -284,10 +284,22 @@ def test_the_latest_error_of_a_log_is_found_with_the_command_that_shows_all(
 ) -> None:
     account.answers["filter_log_events"] = logged({"message": "delivery broken"}, CONFLICT)
     shown = cli("doctor").out
-    told = "logs: ingest: 2 errors within an hour; 1 min ago: delivery conflict, github, evt-1"
+    told = (
+        "logs: ingest: 2 errors within an hour; 1 min ago: delivery conflict, github, evt-1;"
+        " also 1 delivery broken"
+    )
     assert told in shown
     assert "`aws logs tail the-ingest-logs --since 1h --filter-pattern '{ $.level =" in shown
     assert "reconciler: 2 errors" in shown
+
+
+def test_the_latest_error_of_a_log_hides_no_other(cli: Cli, account: Account) -> None:
+    """A forged delivery a minute would be the latest error of an outage."""
+    forged = {"message": "delivery key-unavailable", "source": "sns"}
+    ours = {"message": "delivery unavailable", "source": "github"}
+    account.answers["filter_log_events"] = logged(ours, forged, ours, forged)
+    shown = finding(cli, "logs")[1]
+    assert shown.endswith("ago: delivery key-unavailable, sns; also 2 delivery unavailable")
 
 
 @pytest.mark.parametrize(
