@@ -199,7 +199,8 @@ def test_a_token_that_claims_something_else_asks_for_no_key(claimed: dict[str, A
 
 @pytest.mark.parametrize("published", [None, [], {}, {"keys": 7}, {"keys": [7, {}, None]}, "x"])
 def test_what_is_published_may_be_anything(published: object) -> None:
-    assert fetched(VALID, published) is Reason.INVALID_SIGNATURE
+    """It holds no key, which ingest answers as a key that cannot be fetched."""
+    assert fetched(VALID, published) is Reason.NO_SECRET
 
 
 # -- what a token has to claim

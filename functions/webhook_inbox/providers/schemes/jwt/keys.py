@@ -57,17 +57,24 @@ def published(material: str, header: Head) -> Sequence[JsonWebKey] | None:
     """
     if material.startswith(PEM):
         return (JsonWebKey(material),)
-    try:
-        found = parse(material)
-    except ValueError:
-        return None
-    one = found.get("key", found) if isinstance(found, dict) else found
-    listed = one.get("keys", [one]) if isinstance(one, dict) else []
-    known = [key for key in listed if isinstance(key, dict)] if isinstance(listed, list) else []
-    if not any("kty" in key for key in known):
+    known = _listed(material)
+    if not known:
         return None
     named = [key for key in known if key.get("kid") == header.get("kid")]
     return [JsonWebKey(key) for jwk in named if (key := _imported(jwk)) is not None]
+
+
+def _listed(material: str) -> list[dict[str, Any]]:
+    """Returns the JWKs in a text, usable or not."""
+    try:
+        found = parse(material)
+    except ValueError:
+        return []
+    one = found.get("key", found) if isinstance(found, dict) else found
+    listed = one.get("keys", [one]) if isinstance(one, dict) else []
+    if not isinstance(listed, list):
+        return []
+    return [key for key in listed if isinstance(key, dict) and "kty" in key]
 
 
 class CachedKeys(NamedTuple):
@@ -115,7 +122,9 @@ def of_agents(secret: str, head: Head) -> Sequence[JsonWebKey] | None:
 def of_issuer(text: str, head: Head) -> Sequence[JsonWebKey] | None:
     """Returns an issuer's published keys that may have made a token; None if the text has none."""
     every = verifying(text)
-    return [JsonWebKey(key.material) for key in _candidates(every, head)] if every else None
+    if not every and not _listed(text):
+        return None
+    return [JsonWebKey(key.material) for key in _candidates(every, head)]
 
 
 def _candidates(held: Sequence[CachedKeys], head: Head) -> list[CachedKeys]:
