@@ -148,7 +148,8 @@ class Provider:
             Rejected. An unknown key is fetched only after it.
         needs_secret: False if no secret is shared with the provider.
         fetches: (delivery, live secrets) to the key request, its host pinned, or to None if the
-            secrets verify the delivery; raises only Rejected.
+            secrets verify the delivery; raises only Rejected. If the delivery names the key, the
+            request says so (`chosen_by_sender`).
         greet: (delivery of any method, live secrets) to the answer to an unsigned endpoint
             validation, or None.
         handshake: (verified delivery, its secret) to the answer to a challenge, or None for an
