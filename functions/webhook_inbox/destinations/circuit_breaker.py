@@ -106,6 +106,11 @@ class CircuitBreaker:
         self._probes[spec.name] = replace(self._probes[spec.name], called=True)
         return True
 
+    def is_probing(self, spec: DestinationSpec) -> bool:
+        """Returns whether the call whose outcome is reported next is the probe."""
+        probe = self._probes.get(spec.name)
+        return probe is not None and probe.called
+
     def report(self, spec: DestinationSpec, answer: CallOutcome) -> None:
         """Records the outcome of a call; raises Unavailable if the table failed."""
         if answer.kind is Health.LIMITED:
@@ -127,8 +132,10 @@ class CircuitBreaker:
         if answer.kind is Health.FAILED:
             change = Change(set=self._opening(breaker), remove=("probe", "probe_until"))
         else:
-            # A destination that answers 429 is up.
-            change = Change(set={"failures": 0}, remove=("open_until", "probe", "probe_until"))
+            # A destination that answers 429 is up. Until a second success, one failure opens the
+            # circuit again: many destinations answer once and fail under the next calls.
+            unproven = {"failures": breaker.failures - 1}
+            change = Change(set=unproven, remove=("open_until", "probe", "probe_until"))
         # If the lease was taken over, the probe of the other run decides.
         self._write(spec, change, when=Equals("probe", probe.id))
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
-from webhook_inbox.destinations.circuit import CallOutcome, Circuit, Phase
+from webhook_inbox.destinations.circuit import UNKNOWN, CallOutcome, Circuit, Health, Phase
 from webhook_inbox.destinations.circuit_breaker import CircuitBreaker
 from webhook_inbox.destinations.rate_limiter import (
     LEAD,
@@ -20,8 +20,8 @@ from webhook_inbox.destinations.rate_limiter import (
     moment,
 )
 from webhook_inbox.domain.errors import InboxError, Transient, Unavailable
-from webhook_inbox.domain.internal_errors import Postponed, SkippedBecause
-from webhook_inbox.domain.manifest import DestinationSpec
+from webhook_inbox.domain.internal_errors import DestinationWait, Postponed, SkippedBecause
+from webhook_inbox.domain.manifest import BreakerSpec, DestinationSpec
 from webhook_inbox.domain.model import SkipReason
 from webhook_inbox.domain.ports import Clock, Randomness, Table
 from webhook_inbox.domain.timestamps import to_ms
@@ -115,12 +115,22 @@ class Gate:
         except Unavailable as error:
             self._degraded.append(f"{spec.name}: {error}")
 
-    def report(self, spec: DestinationSpec, answer: CallOutcome) -> None:
-        """Records the outcome of a call. Never raises."""
+    def report(self, spec: DestinationSpec, answer: CallOutcome) -> DestinationWait | None:
+        """Records the outcome of a call. Never raises.
+
+        Returns the wait of the run if the call failed and the circuit is now open, or the call was
+        the probe; None if the failure counts as an attempt.
+        """
+        failed, probing = answer.kind is Health.FAILED, self._breaker.is_probing(spec)
+        circuit = UNKNOWN
         try:
             self._breaker.report(spec, answer)
+            circuit = self._breaker.look(spec) if failed else circuit
         except Unavailable as error:
             self._degraded.append(f"{spec.name}: {error}")
+        if not failed or not (probing or circuit.open_until):
+            return None
+        return DestinationWait(WAITS_FOR + spec.name, self._return_at(spec, circuit))
 
     def _admit(
         self, spec: DestinationSpec, reservations: dict[str, int]
@@ -171,6 +181,17 @@ class Gate:
         if circuit.held_since:
             probed = self._now() + RECHECK
         return self._limiter.admit(Pace(spec, circuit), reservation, floor=probed + LEAD)
+
+    def _return_at(self, spec: DestinationSpec, circuit: Circuit) -> datetime:
+        """Returns when a run may call again after its call failed at an open circuit."""
+        if circuit.held_since:
+            return moment(self._now() + RECHECK)
+        recovery = (spec.breaker or BreakerSpec()).recovery
+        # Without a row the report was lost, or another run's probe has closed the circuit.
+        opens = circuit.open_until * MILLISECOND or self._now() + int(recovery * SECOND)
+        # After the runs that wait since the circuit opened: if only one request makes the
+        # destination fail, the next probe is the request of another run.
+        return moment(max(opens, self._now()) + SECOND)
 
     def _refusal(
         self, spec: DestinationSpec, circuit: Circuit, place: Place, reservations: dict[str, int]

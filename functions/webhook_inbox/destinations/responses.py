@@ -22,7 +22,7 @@ from typing import Final
 
 from webhook_inbox.destinations.circuit import CallOutcome
 from webhook_inbox.domain.errors import Permanent, Transient
-from webhook_inbox.domain.internal_errors import TransientOfCall
+from webhook_inbox.domain.internal_errors import DestinationWait, TransientOfCall
 from webhook_inbox.domain.manifest import DestinationSpec
 
 # A longer `Retry-After` is cut to this.
@@ -143,8 +143,16 @@ class ResponseVerdict:
     retry_after: timedelta | None = None
     max_attempts: int | None = None
 
-    def error(self, text: str, *, key_used: bool = False) -> Transient | Permanent:
-        """Returns the error for a response that is not ok; `key_used` is `says_key_used`."""
+    def error(
+        self, text: str, *, key_used: bool = False, wait: DestinationWait | None = None
+    ) -> Transient | Permanent:
+        """Returns the error for a response that is not ok.
+
+        Args:
+            text: the text of the error.
+            key_used: see `says_key_used`.
+            wait: see `TransientOfCall`.
+        """
         if self.meaning is ResponseClass.PERMANENT:
             return Permanent(text, page=self.page, doubtful=self.doubtful or key_used)
         return TransientOfCall(
@@ -153,6 +161,7 @@ class ResponseVerdict:
             refused=self.refused and not key_used,
             max_attempts=self.max_attempts,
             page=self.page,
+            wait=wait,
         )
 
 

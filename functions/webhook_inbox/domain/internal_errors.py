@@ -4,6 +4,7 @@ Handlers catch and raise the base classes; the details are no part of their sign
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from webhook_inbox.domain.errors import Deferred, Held, Skipped, Transient
@@ -63,8 +64,26 @@ class SkippedBecause(Skipped):
         self.reason = str(reason)
 
 
+@dataclass(frozen=True, slots=True)
+class DestinationWait:
+    """The wait of a run whose call failed at a destination whose circuit is open.
+
+    Attributes:
+        waits_for: see `Run.waits_for`.
+        until: when the run may call again.
+    """
+
+    waits_for: str
+    until: datetime
+
+
 class TransientOfCall(Transient):
-    """A call's error; `max_attempts` is a limit of attempts below the handler's own."""
+    """A call's error.
+
+    Args:
+        max_attempts: a limit of attempts below the handler's own.
+        wait: the wait of the run, whose attempt is then not counted; None where it counts.
+    """
 
     def __init__(
         self,
@@ -74,6 +93,8 @@ class TransientOfCall(Transient):
         refused: bool = False,
         max_attempts: int | None = None,
         page: bool = False,
+        wait: DestinationWait | None = None,
     ) -> None:
         super().__init__(message, retry_after=retry_after, refused=refused, page=page)
         self.max_attempts = max_attempts
+        self.wait = wait

@@ -132,11 +132,16 @@ class StoredEvent:
     tenant: str = ""
 
 
+# The outcome of an attempt that failed because the circuit of its destination is open.
+NOT_COUNTED: Final = "not counted"
+
+
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """One entry of a run's history; `number` counts from 1, and old entries are dropped.
 
-    `worker` is its function and the id of its invocation, separated by a slash.
+    The attempt after one that is not counted has the same number. `worker` is its function and the
+    id of its invocation, separated by a slash.
     """
 
     number: int
@@ -146,6 +151,11 @@ class Attempt:
     error: str = ""
     worker: str = ""
     code_version: str = ""
+
+    @property
+    def counted(self) -> bool:
+        """True unless it failed because the circuit of its destination is open."""
+        return self.outcome != NOT_COUNTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +232,16 @@ class Run:
     added: bool = False
     expires_at: datetime | None = None
     in_due_index: bool = False
+
+    @property
+    def counted_attempts(self) -> tuple[Attempt, ...]:
+        """The entries of its history that count."""
+        return tuple(attempt for attempt in self.attempts if attempt.counted)
+
+    @property
+    def last_reported(self) -> int:
+        """The number of the last counted attempt that its worker reported, 0 for none."""
+        return max((attempt.number for attempt in self.attempts if attempt.counted), default=0)
 
     @property
     def forced(self) -> bool:

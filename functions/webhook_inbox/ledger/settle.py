@@ -8,7 +8,14 @@ from typing import Any, Final
 
 from webhook_inbox.domain.conditions import Absent, Condition, Equals, Present, every, number
 from webhook_inbox.domain.errors import ConditionFailed, InboxError, Unavailable
-from webhook_inbox.domain.model import Attempt, Run, Status, StoredEvent, WaitStrategy
+from webhook_inbox.domain.model import (
+    NOT_COUNTED,
+    Attempt,
+    Run,
+    Status,
+    StoredEvent,
+    WaitStrategy,
+)
 from webhook_inbox.domain.ports import Change, Key, Table
 from webhook_inbox.domain.timestamps import from_seconds, to_ms, to_seconds
 from webhook_inbox.ledger.deadlines import expiry_warning_at, held_look_at, overdue_at
@@ -48,7 +55,8 @@ class Settlement:
         due: when a waiting run is due.
         wait: how the wait is implemented; all but HIDDEN raise the generation, because another
             message replaces this one.
-        spent: whether the attempt counts.
+        spent: whether the attempt counts. The history has no entry of one that does not, unless
+            its outcome is `NOT_COUNTED`.
         unknown: whether the handler is missing in this deployment.
         held: the approval request; see `Run.held`.
         waits_for: see `Run.waits_for`.
@@ -179,10 +187,9 @@ def history(run: Run, entry: Attempt) -> tuple[Attempt, ...]:
 
 def with_lost(run: Run, *, before: int, noticed_at: datetime) -> tuple[Attempt, ...]:
     """Returns the run's history with unreported attempts before number `before` added as lost."""
-    reported = run.attempts[-1].number if run.attempts else 0
     lost = (
         Attempt(place, noticed_at, noticed_at, "lost", "its worker stopped silently")
-        for place in range(reported + 1, before)
+        for place in range(run.last_reported + 1, before)
     )
     return (*run.attempts, *lost)
 
@@ -206,7 +213,7 @@ def _change(run: Run, settlement: Settlement, sent_at: datetime) -> Change:
     if settlement.error:
         values["last_error"] = cut(settlement.error)
     values |= {name: value for name in _TOLD if (value := getattr(settlement, name))}
-    if settlement.spent:
+    if settlement.spent or settlement.outcome == NOT_COUNTED:
         values["attempts"] = _entries(run, settlement)
     if not settlement.unknown:
         remove.append("unknown_since")
@@ -274,8 +281,7 @@ def _additions(settlement: Settlement) -> Mapping[str, int]:
 
 
 def _entries(run: Run, settlement: Settlement) -> list[dict[str, Any]]:
-    reported = run.attempts[-1].number if run.attempts else 0
-    if run.attempt_count <= reported:
+    if run.attempt_count <= run.last_reported:
         return [attempt_to(attempt) for attempt in run.attempts]
     entry = Attempt(
         number=run.attempt_count,

@@ -1,12 +1,20 @@
 """Attempt limits and delays, by which `Settler.settle` retries or ends a run."""
 
-from datetime import timedelta
+from collections.abc import Iterator
+from datetime import datetime, timedelta
 from itertools import takewhile
+from typing import Final
 
+from webhook_inbox.destinations.gate import WAITS_FOR
+from webhook_inbox.domain.error_text import describe
 from webhook_inbox.domain.errors import Transient
+from webhook_inbox.domain.internal_errors import Postponed, TransientOfCall
 from webhook_inbox.domain.manifest import Backoff, HandlerSpec
 from webhook_inbox.domain.model import Run
 from webhook_inbox.domain.ports import Randomness
+
+# The longest `retry_after` that is honoured.
+RETRY_AFTER_LIMIT: Final = timedelta(days=1)
 
 
 def is_exhausted(spec: HandlerSpec, run: Run, error: BaseException, reason: str) -> bool:
@@ -20,7 +28,8 @@ def is_exhausted(spec: HandlerSpec, run: Run, error: BaseException, reason: str)
     fewer = attempts_allowed(error)
     if fewer is None:
         return False
-    earlier = run.attempts[len(run.attempts) - run.attempts_in_round + 1 :]
+    counted = run.counted_attempts
+    earlier = counted[max(len(counted) - run.attempts_in_round + 1, 0) :]
     same = takewhile(lambda attempt: attempt.error == reason, reversed(earlier))
     return 1 + sum(1 for _ in same) >= fewer
 
@@ -33,17 +42,46 @@ def attempts_allowed(error: BaseException) -> int | None:
 
 def last_words(run: Run) -> str:
     """Returns why a run's last attempt failed, even if its worker reported no reason."""
-    reported = run.attempts[-1].number if run.attempts else 0
-    if run.attempt_count == reported:
+    if run.attempt_count == run.last_reported:
         return run.last_error
     silence = "its worker stopped silently"
     return f"{silence}; before that: {run.last_error}" if run.last_error else silence
 
 
 def delay_asked(error: BaseException) -> timedelta:
-    """Returns the delay that the handler asked for; an invalid one counts as none."""
+    """Returns the delay that the handler asked for, up to a day; an invalid one counts as none."""
     asked = getattr(error, "retry_after", None) if isinstance(error, Transient) else None
-    return asked if isinstance(asked, timedelta) else timedelta(0)
+    return min(asked, RETRY_AFTER_LIMIT) if isinstance(asked, timedelta) else timedelta(0)
+
+
+def destination_wait(error: BaseException, now: datetime) -> Postponed | None:
+    """Returns the wait for a destination whose open circuit caused a retryable error, if it did.
+
+    The handler may have caught the error of the call and raised this one while it handled that.
+    """
+    earliest, reason = now + delay_asked(error), describe(error)
+    for cause in _causes(error):
+        if isinstance(cause, TransientOfCall) and cause.wait is not None:
+            until = max(cause.wait.until, earliest)
+            return Postponed(until, reason, waits_for=cause.wait.waits_for)
+        if isinstance(cause, Postponed) and cause.waits_for.startswith(WAITS_FOR):
+            until, waits_for = max(cause.until, earliest), cause.waits_for
+            return Postponed(until, reason, waits_for=waits_for, reservations=cause.reservations)
+    return None
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yields an error, the errors that it was raised from or for, and the members of groups."""
+    waiting, seen = [error], set[int]()
+    while waiting:
+        current = waiting.pop()
+        if id(current) in seen:
+            continue
+        seen.add(id(current))
+        yield current
+        members = current.exceptions if isinstance(current, BaseExceptionGroup) else ()
+        # `raise … from None` hides the context from the traceback only.
+        waiting += [each for each in (current.__context__, current.__cause__, *members) if each]
 
 
 def backoff_delay(backoff: Backoff, attempt: int, randomness: Randomness) -> timedelta:

@@ -11,7 +11,7 @@ from typing import Final
 from webhook_inbox.domain.error_text import describe, error_class, error_line
 from webhook_inbox.domain.errors import Deferred, HandlerTimedOut, Held, Permanent, Skipped
 from webhook_inbox.domain.manifest import HandlerSpec
-from webhook_inbox.domain.model import Run, Status, WaitStrategy
+from webhook_inbox.domain.model import NOT_COUNTED, Run, Status, WaitStrategy
 from webhook_inbox.domain.personal import PersonalTexts
 from webhook_inbox.domain.ports import Clock, Randomness, Table
 from webhook_inbox.domain.secrets import SecretCache
@@ -23,6 +23,7 @@ from webhook_inbox.processor.retry_policy import (
     attempts_allowed,
     backoff_delay,
     delay_asked,
+    destination_wait,
     is_exhausted,
     last_words,
 )
@@ -36,8 +37,6 @@ ROLLING: Final = timedelta(hours=1)
 ROLLING_PAUSE: Final = timedelta(seconds=60)
 # The shortest deferral: a handler that waits for a moment in the past must not loop in the queue.
 SHORTEST_WAIT: Final = timedelta(seconds=1)
-# The longest `retry_after` that is honoured.
-RETRY_AFTER_LIMIT: Final = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +125,9 @@ class Settler:
         reason = self._redact(leased, describe(error))
         if isinstance(error, Permanent):
             return self._die(leased, spec, f"permanent: {reason}", error, now)
+        postponed = destination_wait(error, now)
+        if postponed is not None:
+            return self._defer(leased, spec, postponed, now, cause=error)
         if is_exhausted(spec, leased.run, error, cut(reason)):
             return self._die(leased, spec, f"exhausted: {reason}", error, now)
         return self._retry(leased, spec, error, now)
@@ -170,8 +172,8 @@ class Settler:
         self, leased: LeasedRun, spec: HandlerSpec, error: BaseException, now: datetime
     ) -> RunResult:
         reason = self._redact(leased, describe(error))
-        delay = backoff_delay(spec.backoff, leased.run.attempts_in_round, self._randomness)
-        delay = max(delay, min(delay_asked(error), RETRY_AFTER_LIMIT))
+        backoff = backoff_delay(spec.backoff, leased.run.attempts_in_round, self._randomness)
+        delay = max(backoff, delay_asked(error))
         planned = leased.policy.retry(delay)
         outcome = "timed out" if isinstance(error, HandlerTimedOut) else "failed"
         due = now + planned.delay
@@ -186,14 +188,21 @@ class Settler:
         return replace(result, due=run.next_attempt_at)
 
     def _defer(
-        self, leased: LeasedRun, spec: HandlerSpec, error: Deferred, now: datetime
+        self,
+        leased: LeasedRun,
+        spec: HandlerSpec,
+        error: Deferred,
+        now: datetime,
+        *,
+        cause: BaseException | None = None,
     ) -> RunResult:
+        """Defers a run until a time; `cause` is the error of an attempt that is not counted."""
         reason = self._redact(leased, describe(error))
         end = (leased.run.round_began_at or now) + timedelta(seconds=spec.max_age)
         if error.until > end:
             reason = f"expired: {reason}; it would wait past its maximum age"
-            return self._die(leased, spec, reason, error, now)
-        return self._wait(leased, error.until, now, reason, error=error)
+            return self._die(leased, spec, reason, cause or error, now)
+        return self._wait(leased, error.until, now, reason, error=error, cause=cause)
 
     def _finish(self, leased: LeasedRun, skipped: Skipped | None, now: datetime) -> RunResult:
         if skipped is None:
@@ -229,6 +238,7 @@ class Settler:
         *,
         unknown: bool = False,
         error: Deferred | None = None,
+        cause: BaseException | None = None,
     ) -> RunResult:
         parked = error is not None and error.parked
         planned = leased.policy.deferral(max(until - now, SHORTEST_WAIT), parked=parked)
@@ -236,7 +246,7 @@ class Settler:
             leased = leased.in_line(now)
         settlement = Settlement(
             Status.DEFERRED,
-            "deferred",
+            "deferred" if cause is None else NOT_COUNTED,
             now,
             reason,
             due=now + planned.delay,
@@ -246,9 +256,9 @@ class Settler:
             waits_for=error.waits_for if error else "",
             reservations=error.reservations if error else {},
         )
-        run = self._settle(leased, settlement)
+        run = self._settle(leased, _caused(settlement, cause))
         keeps = leased.policy.wait(run, planned)
-        result = leased.result(RunOutcome.DEFERRED, reason, keeps_message=keeps)
+        result = leased.result(RunOutcome.DEFERRED, reason, cause, keeps_message=keeps)
         return replace(result, due=run.next_attempt_at)
 
     def _die(

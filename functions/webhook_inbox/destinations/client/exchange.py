@@ -109,12 +109,13 @@ class Exchange:
             safe=request.method in SAFE,
         )
         if verdict.meaning is not ResponseClass.OK:
-            self._call.gate.report(self._spec, verdict.answer)
+            wait = self._call.gate.report(self._spec, verdict.answer)
             said = self._said(response, end)
             text = f"{self._named(request)} answered {response.status_code}"
             raise verdict.error(
                 f"{text}: {said[:EXCERPT]}" if said else text,
                 key_used=keyed and says_key_used(said),
+                wait=wait,
             )
         body = None if limit is None else self._read(response, limit, end)
         self._call.gate.report(self._spec, verdict.answer)
@@ -160,10 +161,10 @@ class Exchange:
             why = type(error).__name__
             return Permanent(f"{self._named(request)} cannot be sent: {why}", refused=True)
         verdict = classify_no_response(failure)
-        self._call.gate.report(self._spec, verdict.answer)
+        wait = self._call.gate.report(self._spec, verdict.answer)
         # Where nothing was sent, the system's error contains no secret, so it is shown.
         why = f"{failure} ({error})" if verdict.refused else str(failure)
-        return verdict.error(f"{self._named(request)}: {why}"[:TEXT])
+        return verdict.error(f"{self._named(request)}: {why}"[:TEXT], wait=wait)
 
     def _said(self, response: httpx.Response, end: datetime) -> str:
         """Returns the beginning of a response's body as one line, without secrets."""
