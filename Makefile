@@ -120,6 +120,7 @@ package: setup ## install the wheel into an empty directory, and use it as a new
 
 simulate: setup ## simulate every schedule of small worlds and random ones of large worlds; 6 minutes
 	$(BIN)/python -m simulation explore
+	$(BIN)/python -m simulation nights
 	$(BIN)/python -m simulation walk --seeds 0:3000
 
 mutants: setup ## check that the simulation detects each deliberate fault of the protocol

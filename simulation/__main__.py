@@ -3,8 +3,9 @@
     python -m simulation explore [WORLD …]      every schedule of the small worlds
     python -m simulation walk [--seeds A:B]     random schedules of large worlds
     python -m simulation trace SEED             the trace of one random schedule
+    python -m simulation nights [NIGHT …]       long outages of a destination, one schedule of each
     python -m simulation mutants [PART …]       each deliberate fault, or those whose name has PART
-    python -m simulation worlds                 the names of the small worlds
+    python -m simulation worlds                 the names of the small worlds and of the nights
 
 The exit status is 1 if a guarantee is broken; the schedule is then shrunk and its trace printed.
 """
@@ -20,12 +21,15 @@ from typing import Final, NamedTuple, TypeVar
 
 from simulation.engine.failure import Failure
 from simulation.engine.narrate import narrate
+from simulation.engine.night import run_night
+from simulation.invariants.observer import Violation
 from simulation.mutation import run as mutation
 from simulation.search.exhaustive import explore
 from simulation.search.random_walks import Walked, walk
 from simulation.search.shrinking import shrink
 from simulation.worlds.builders import wider
 from simulation.worlds.core import SMALL_WORLDS
+from simulation.worlds.nights import NIGHTS
 
 PROCESSES: Final = 2
 SEEDS_AT_ONCE: Final = 500
@@ -53,6 +57,18 @@ class Span(NamedTuple):
     trace: tuple[str, ...] = ()
 
 
+class Outage(NamedTuple):
+    """The result of a night; `broken` is the broken guarantee, "" for none."""
+
+    name: str
+    calls: int = 0
+    counted: int = 0
+    messages: int = 0
+    receives: int = 0
+    seconds: float = 0.0
+    broken: str = ""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command and returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m simulation")
@@ -69,11 +85,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     walking.add_argument("--seeds", type=_seeds, default=range(1000), metavar="A:B")
     tracing = commands.add_parser("trace", help="the trace of one random schedule")
     tracing.add_argument("seed", type=int)
+    night_parser = commands.add_parser("nights", help="long outages of a destination")
+    night_parser.add_argument("nights", nargs="*", metavar="NIGHT")
     mutating = commands.add_parser("mutants", help="inject each deliberate fault and detect it")
     mutating.add_argument(
         "names", nargs="*", metavar="PART", help="only faults whose name contains it"
     )
-    commands.add_parser("worlds", help="the names of the small worlds")
+    commands.add_parser("worlds", help="the names of the small worlds and of the nights")
     given = parser.parse_args(arguments)
     match given.command:
         case "explore":
@@ -82,9 +100,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _walk(given.seeds)
         case "trace":
             return _trace(given.seed)
+        case "nights":
+            return _nights(given.nights)
         case "mutants":
             return mutation.main(given.names)
-    print(*(world.name for world in SMALL_WORLDS), sep="\n")
+    print(*(world.name for world in (*SMALL_WORLDS, *NIGHTS)), sep="\n")
     return 0
 
 
@@ -93,11 +113,16 @@ def _seeds(text: str) -> range:
     return range(int(first), int(end))
 
 
-def _explore(states: int, more: int, names: Sequence[str]) -> int:
-    unknown = set(names) - {world.name for world in SMALL_WORLDS}
+def _are_known(names: Sequence[str], known: Iterable[str]) -> bool:
+    unknown = set(names) - set(known)
     if unknown:
         listed = "python -m simulation worlds lists them"
         print(f"no such world: {', '.join(sorted(unknown))}; {listed}", file=sys.stderr)
+    return not unknown
+
+
+def _explore(states: int, more: int, names: Sequence[str]) -> int:
+    if not _are_known(names, (world.name for world in SMALL_WORLDS)):
         return 2
     chosen = [n for n, world in enumerate(SMALL_WORLDS) if not names or world.name in names]
     print(f"{'world':36}{'states':>10}{'schedules':>11}{'converged':>11}{'seconds':>9}")
@@ -135,6 +160,40 @@ def explored(number: int, *, states: int, more: int = 0) -> Explored:
         found.schedules,
         found.converged,
         found.complete,
+        time.perf_counter() - began,
+    )
+
+
+def _nights(names: Sequence[str]) -> int:
+    if not _are_known(names, (night.name for night in NIGHTS)):
+        return 2
+    chosen = [n for n, night in enumerate(NIGHTS) if not names or night.name in names]
+    print(f"{'night':44}{'calls':>7}{'counted':>9}{'messages':>10}{'receives':>10}{'seconds':>9}")
+    broken = 0
+    for one in _in_processes(run_outage, chosen):
+        broken += bool(one.broken)
+        counts = f"{one.calls:7,}{one.counted:9,}{one.messages:10,}{one.receives:10,}"
+        print(f"{one.name:44}{counts}{one.seconds:9.1f}", flush=True)
+        if one.broken:
+            print(f"BROKEN {one.name}: {one.broken}", flush=True)
+    return 1 if broken else 0
+
+
+def run_outage(number: int) -> Outage:
+    """Runs one of the nights."""
+    night, began = NIGHTS[number], time.perf_counter()
+    try:
+        report = run_night(night)
+    except Violation as violation:
+        return Outage(night.name, broken=str(violation), seconds=time.perf_counter() - began)
+    finally:
+        gc.collect()
+    return Outage(
+        night.name,
+        sum(report.calls.values()),
+        report.counted,
+        report.messages,
+        report.receives,
         time.perf_counter() - began,
     )
 

@@ -10,8 +10,10 @@ from typing import Final
 from simulation.engine.sink import USED
 from simulation.engine.stepping import Ask, Call
 from webhook_inbox.destinations.circuit import CallOutcome
+from webhook_inbox.destinations.gate import Gate
 from webhook_inbox.destinations.responses import classify, says_key_used
 from webhook_inbox.domain.errors import Deferred, Permanent, Transient, Unavailable
+from webhook_inbox.domain.internal_errors import TransientOfCall
 from webhook_inbox.domain.manifest import DestinationSpec
 from webhook_inbox.domain.timestamps import EPOCH
 from webhook_inbox.handlers.context import Context
@@ -156,11 +158,23 @@ def _call_sink(one: Acting, key: str) -> dict[str, str]:
     one.ask(Call("sink", "entered", (spec.name,)))
     try:
         answered = _post(one, key)
-    except Exception:
-        gate.report(spec, _answer(one.outcome))
-        raise
+    except Exception as error:
+        raise error_of_call(gate, spec, _answer(one.outcome), error) from error
     gate.report(spec, CallOutcome.ok())
     return answered
+
+
+def error_of_call(
+    gate: Gate, spec: DestinationSpec, answer: CallOutcome, error: Exception
+) -> Exception:
+    """Reports a failed call and returns its error as `ctx.http` raises it."""
+    wait = gate.report(spec, answer)
+    if wait is None:
+        return error
+    retry_after, refused = None, False
+    if isinstance(error, Transient):
+        retry_after, refused = error.retry_after, error.refused
+    return TransientOfCall(str(error), retry_after=retry_after, refused=refused, wait=wait)
 
 
 def _answer(outcome: AttemptOutcome) -> CallOutcome:

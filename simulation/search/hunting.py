@@ -2,8 +2,8 @@
 
     python -m simulation.search.hunting STATES [WORLD …]
 
-It explores at most STATES states of each of the named small worlds, then random worlds, then the
-other small worlds.
+It explores at most STATES states of each of the named small worlds, and runs the named nights; then
+it explores random worlds, then the other small worlds.
 
 The bounds are counts, not seconds, so that the same library always gives the same result.
 """
@@ -20,10 +20,13 @@ from typing import Final
 import webhook_inbox
 from simulation.engine.failure import Failure
 from simulation.engine.narrate import narrate
+from simulation.engine.night import run_night
+from simulation.invariants.observer import Violation
 from simulation.search.exhaustive import Explored, explore
 from simulation.search.random_walks import Walked, walk
 from simulation.search.shrinking import shrink
 from simulation.worlds.core import SMALL_WORLDS
+from simulation.worlds.nights import NIGHTS, Night
 from simulation.worlds.scenario import Scenario
 
 STATES: Final = 20_000
@@ -69,21 +72,27 @@ class Hunt:
         """Hunts until a guarantee is broken or the bounds are reached.
 
         Args:
-            first: the names of the small worlds to explore first.
+            first: the names of the small worlds and nights to begin with.
         """
         try:
             self._search(first)
         except Failure as failure:
             broken = failure.violation
             return self._catch(broken.guarantee, broken.text, _lines(failure))
+        except Violation as broken:
+            return self._catch(broken.guarantee, broken.text, 0)  # of a night, which has no trace
         except Exception as error:  # noqa: BLE001 - a mutant may crash the simulation
             return self._catch("crash", "".join(format_exception_only(error)).strip(), 0)
         return self._catch("", "", 0)
 
     def _search(self, first: Sequence[str]) -> None:
         others = {world.name: world for world in SMALL_WORLDS}
-        for world in [others.pop(name) for name in first]:
-            self._explore(world)
+        nights = {night.name: night for night in NIGHTS}
+        for name in first:
+            if name in nights:
+                self._run_night(nights[name])
+            else:
+                self._explore(others.pop(name))
         walked = Walked()
         for seed in range(self._seeds):
             self.world = f"seed {seed}"
@@ -99,6 +108,11 @@ class Hunt:
             explore(world, states=self._states, found=found)
         finally:
             self.schedules += found.schedules
+
+    def _run_night(self, night: Night) -> None:
+        self.world = night.name
+        run_night(night)
+        self.schedules += 1
 
     def _catch(self, guarantee: str, text: str, trace: int) -> Finding:
         library = str(Path(webhook_inbox.__file__ or "").parent)

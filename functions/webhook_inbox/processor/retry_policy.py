@@ -7,7 +7,7 @@ from typing import Final
 
 from webhook_inbox.destinations.gate import WAITS_FOR
 from webhook_inbox.domain.error_text import describe
-from webhook_inbox.domain.errors import Transient
+from webhook_inbox.domain.errors import Deferred, Held, Permanent, Transient
 from webhook_inbox.domain.internal_errors import Postponed, TransientOfCall
 from webhook_inbox.domain.manifest import Backoff, HandlerSpec
 from webhook_inbox.domain.model import Run
@@ -54,11 +54,16 @@ def delay_asked(error: BaseException) -> timedelta:
     return min(asked, RETRY_AFTER_LIMIT) if isinstance(asked, timedelta) else timedelta(0)
 
 
-def destination_wait(error: BaseException, now: datetime) -> Postponed | None:
-    """Returns the wait for a destination whose open circuit caused a retryable error, if it did.
+def deferral_of(error: BaseException, now: datetime) -> Deferred | None:
+    """Returns the deferral by which an attempt ends that is not counted, None if it counts.
 
-    The handler may have caught the error of the call and raised this one while it handled that.
+    It is the error itself, or the wait for a destination whose open circuit caused a retryable
+    error: the handler may have caught the error of the call and raised this one meanwhile.
     """
+    if isinstance(error, Deferred):
+        return error
+    if isinstance(error, Held | Permanent):
+        return None
     earliest, reason = now + delay_asked(error), describe(error)
     for cause in _causes(error):
         if isinstance(cause, TransientOfCall) and cause.wait is not None:

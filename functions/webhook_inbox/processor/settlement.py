@@ -22,8 +22,8 @@ from webhook_inbox.ledger.settle import Settlement, cut, give_up, settle
 from webhook_inbox.processor.retry_policy import (
     attempts_allowed,
     backoff_delay,
+    deferral_of,
     delay_asked,
-    destination_wait,
     is_exhausted,
     last_words,
 )
@@ -118,16 +118,14 @@ class Settler:
         now = self._clock.now()
         if error is None or isinstance(error, Skipped):
             return self._finish(leased, error, now)
-        if isinstance(error, Deferred):
-            return self._defer(leased, spec, error, now)
+        deferral = deferral_of(error, now)
+        if deferral is not None:
+            return self._defer(leased, spec, deferral, error, now)
         if isinstance(error, Held):
             return self._hold(leased, error, now)
         reason = self._redact(leased, describe(error))
         if isinstance(error, Permanent):
             return self._die(leased, spec, f"permanent: {reason}", error, now)
-        postponed = destination_wait(error, now)
-        if postponed is not None:
-            return self._defer(leased, spec, postponed, now, cause=error)
         if is_exhausted(spec, leased.run, error, cut(reason)):
             return self._die(leased, spec, f"exhausted: {reason}", error, now)
         return self._retry(leased, spec, error, now)
@@ -191,18 +189,17 @@ class Settler:
         self,
         leased: LeasedRun,
         spec: HandlerSpec,
-        error: Deferred,
+        deferral: Deferred,
+        error: BaseException,
         now: datetime,
-        *,
-        cause: BaseException | None = None,
     ) -> RunResult:
-        """Defers a run until a time; `cause` is the error of an attempt that is not counted."""
-        reason = self._redact(leased, describe(error))
+        reason = self._redact(leased, describe(deferral))
         end = (leased.run.round_began_at or now) + timedelta(seconds=spec.max_age)
-        if error.until > end:
+        if deferral.until > end:
             reason = f"expired: {reason}; it would wait past its maximum age"
-            return self._die(leased, spec, reason, cause or error, now)
-        return self._wait(leased, error.until, now, reason, error=error, cause=cause)
+            return self._die(leased, spec, reason, error, now)
+        cause = None if deferral is error else error
+        return self._wait(leased, deferral.until, now, reason, deferral=deferral, cause=cause)
 
     def _finish(self, leased: LeasedRun, skipped: Skipped | None, now: datetime) -> RunResult:
         if skipped is None:
@@ -237,10 +234,11 @@ class Settler:
         reason: str,
         *,
         unknown: bool = False,
-        error: Deferred | None = None,
+        deferral: Deferred | None = None,
         cause: BaseException | None = None,
     ) -> RunResult:
-        parked = error is not None and error.parked
+        """Defers a run; `cause` is the error of an attempt that its history shows."""
+        parked = deferral is not None and deferral.parked
         planned = leased.policy.deferral(max(until - now, SHORTEST_WAIT), parked=parked)
         if planned.wait is WaitStrategy.PARKED:
             leased = leased.in_line(now)
@@ -253,8 +251,8 @@ class Settler:
             wait=planned.wait,
             spent=False,
             unknown=unknown,
-            waits_for=error.waits_for if error else "",
-            reservations=error.reservations if error else {},
+            waits_for=deferral.waits_for if deferral else "",
+            reservations=deferral.reservations if deferral else {},
         )
         run = self._settle(leased, _caused(settlement, cause))
         keeps = leased.policy.wait(run, planned)
