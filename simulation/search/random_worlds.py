@@ -1,5 +1,6 @@
 """Random large worlds."""
 
+from dataclasses import replace
 from random import Random
 from typing import Any, Final
 
@@ -68,6 +69,8 @@ ANY_ORDER: Final = (
 )
 # Not for a handler whose module may be broken: its ordering key would stay blocked.
 BLOCKING: Final = {"bill": Order(SERIAL, ORDER_FIELDS[0], on_dead=BLOCK)}
+# The maximum age, in seconds, of runs that always fail at a destination.
+ENDING_AGE: Final = 3600.0
 HANDLERS: Final = ("mail", "bill", "ship")
 
 
@@ -78,6 +81,12 @@ def random_world(rng: Random) -> Scenario:
     behaviors = {name: rng.choice(ANY_BEHAVIOR) for name in handlers}
     specs = [_handler(rng, name, behaviors[name]) for name in handlers]
     sink = _sink(rng)
+    always = {handlers[-1]: rng.choice([FAILS, REFUSES])} if rng.random() < 0.15 else {}
+    if specs[-1].blocks:
+        always = {}  # An ordering key whose first run always dies stays blocked.
+    if always and behaviors[handlers[-1]].destination:
+        # A call that always fails keeps its circuit open; only the run's age ends the wait.
+        specs[-1] = replace(specs[-1], max_age=ENDING_AGE)
     # The lane of a serial handler is its own: without the handler, no worker receives from it.
     fewer = specs if specs[-1].serial else specs[:-1]
     deployments = [
@@ -87,9 +96,6 @@ def random_world(rng: Random) -> Scenario:
             "broken", manifest(*specs, sink=sink), frozenset(handlers[:1]), behaviors=behaviors
         ),
     ]
-    always = {handlers[-1]: rng.choice([FAILS, REFUSES])} if rng.random() < 0.15 else {}
-    if specs[-1].blocks:
-        always = {}  # An ordering key whose first run always dies stays blocked.
     return Scenario(
         "random",
         webhooks,

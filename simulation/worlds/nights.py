@@ -25,7 +25,7 @@ class Night:
     serial: bool = False
     keys: int = 1
     flaps: bool = False
-    hours: int = 12
+    hours: float = 12
 
 
 NIGHTS: Final = (

@@ -13,6 +13,7 @@ from simulation.invariants.observer import Observer, Violation
 from simulation.search.exhaustive import explore
 from simulation.search.random_walks import Walked, walk
 from simulation.worlds.core import SMALL_WORLDS
+from simulation.worlds.nights import NIGHTS
 
 ROOT = Path(__file__).parents[2]
 QUICK = "a broken module"
@@ -53,7 +54,8 @@ def broken(monkeypatch: pytest.MonkeyPatch, in_this_process: None) -> None:
 def test_worlds_are_named_line_by_line() -> None:
     done = run("worlds")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines() == [world.name for world in SMALL_WORLDS]
+    names = [world.name for world in (*SMALL_WORLDS, *NIGHTS)]
+    assert done.stdout.splitlines() == names
 
 
 def test_a_drawn_schedule_is_told(capsys: pytest.CaptureFixture[str]) -> None:

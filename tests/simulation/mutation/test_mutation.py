@@ -15,6 +15,7 @@ from simulation.mutation.mutants import LIBRARY, MUTANTS, Edit, Mutant, StaleMut
 from simulation.mutation.run import HuntFailed, Hunts, MutantResult, hunt_all
 from simulation.search.hunting import Finding, Hunt
 from simulation.worlds.core import SMALL_WORLDS
+from simulation.worlds.nights import NIGHTS
 
 GUARANTEES = {
     *(f"G{n}" for n in range(1, 10)),
@@ -60,7 +61,7 @@ def test_a_mutant_names_guarantees_and_worlds_that_there_are(one: Mutant) -> Non
     assert one.breaks
     assert one.breaks <= GUARANTEES
     assert one.worlds
-    assert set(one.worlds) <= {world.name for world in SMALL_WORLDS}
+    assert set(one.worlds) <= {world.name for world in (*SMALL_WORLDS, *NIGHTS)}
 
 
 def test_mutants_use_defined_names_only(tmp_path: Path) -> None:

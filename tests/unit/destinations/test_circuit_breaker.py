@@ -12,13 +12,14 @@ from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.adapters.memory.system import SeededRandomness
 from webhook_inbox.destinations.circuit import CallOutcome
 from webhook_inbox.destinations.circuit_breaker import PROBE_MARGIN
-from webhook_inbox.destinations.gate import RECHECK
+from webhook_inbox.destinations.gate import RECHECK, Gate
 from webhook_inbox.destinations.manual_circuit import (
     CircuitRequest,
     close_circuit,
     open_circuit,
 )
 from webhook_inbox.destinations.rate_limiter import SECOND
+from webhook_inbox.domain.manifest import BreakerSpec
 
 OK, FAILED = CallOutcome.ok(), CallOutcome.failed()
 LEASE = FRAGILE.timeout + PROBE_MARGIN.total_seconds()
@@ -261,11 +262,28 @@ def test_no_run_calls_after_a_failed_probe_until_the_next_recovery(recovering: S
     assert recovering.admit(gate=other).go
 
 
-def test_a_probe_is_no_failure_more(recovering: Site) -> None:
-    """One failure after the recovery does not open it again, only as many as ever."""
+def test_until_a_second_success_one_failure_opens_it_again(recovering: Site) -> None:
     recovering.call(OK)
+    recovering.fail(1)
+    assert not recovering.admit(gate=recovering.worker()).go
+
+
+def test_after_a_second_success_it_opens_after_as_many_failures_as_ever(recovering: Site) -> None:
+    recovering.call(OK)
+    recovering.call(OK, gate=recovering.worker())
+    recovering.clock.advance(seconds=1)
+
     recovering.fail(BREAKER.failures - 1)
+
     assert recovering.admit().go
+    recovering.fail(1)
+    assert not recovering.admit().go
+
+
+def test_runs_continue_at_once_after_the_first_success(recovering: Site) -> None:
+    """A second probe would stay open while no other run waits."""
+    recovering.call(OK)
+    assert all(recovering.admit(gate=recovering.worker()).go for _ in range(5))
 
 
 def test_who_comes_while_another_probes_comes_again_soon_and_one_after_the_other(
@@ -447,6 +465,92 @@ def test_a_row_outlives_every_wait_by_far(opened: Site) -> None:
 
     assert opened.breaker_row()["expires_at"] > month
     assert opened.limit_row()["expires_at"] > month
+
+
+# -- the wait of a run whose call failed
+
+
+def test_a_failure_of_a_closed_circuit_counts(site: Site) -> None:
+    for _ in range(BREAKER.failures - 1):
+        site.enter(site.admitted())
+        assert site.gate.report(site.spec, FAILED) is None
+
+
+@pytest.mark.parametrize("answer", [OK, CallOutcome.limited()])
+def test_a_call_that_did_not_fail_waits_for_nothing(recovering: Site, answer: CallOutcome) -> None:
+    recovering.enter()
+    assert recovering.gate.report(recovering.spec, answer) is None
+
+
+def waits(site: Site, gate: Gate | None = None) -> float:
+    """Reports a failure and returns the seconds that its run waits."""
+    wait = (gate or site.gate).report(site.spec, FAILED)
+    assert wait is not None
+    assert wait.waits_for == "destination crm"
+    return (wait.until - site.clock.now()).total_seconds()
+
+
+def test_the_failure_that_opens_it_does_not_count(site: Site) -> None:
+    site.fail(BREAKER.failures - 1)
+    site.enter(site.admitted())
+    assert waits(site) == BREAKER.recovery + 1
+
+
+def test_a_failed_probe_does_not_count_and_returns_after_the_runs_that_wait(
+    recovering: Site,
+) -> None:
+    recovering.enter()
+    assert waits(recovering) == BREAKER.recovery + 1
+    first = recovering.wait(recovering.admit())
+    assert first <= BREAKER.recovery
+
+
+def test_a_call_in_flight_when_it_opened_does_not_count(site: Site) -> None:
+    late = site.worker()
+    site.enter(site.admitted(), gate=late)
+    site.open()
+    site.clock.advance(seconds=10)
+    assert waits(site, late) == BREAKER.recovery - 10 + 1
+    site.clock.advance(hours=1)
+    assert waits(site, late) == 1
+
+
+@pytest.mark.parametrize("breaker", [BREAKER, None], ids=["breaker", "no breaker"])
+def test_a_call_in_flight_when_a_person_opened_it_does_not_count(
+    site: Site, breaker: BreakerSpec | None
+) -> None:
+    site.spec = replace(CRM, breaker=breaker)
+    site.enter(site.admitted())
+    open_by_hand(site)
+    assert waits(site) == RECHECK / SECOND
+
+
+def test_a_failed_probe_that_a_person_overtook_does_not_count(recovering: Site) -> None:
+    recovering.enter()
+    open_by_hand(recovering)
+    assert waits(recovering) == RECHECK / SECOND
+
+
+def test_a_failed_probe_whose_lease_was_taken_over_does_not_count(recovering: Site) -> None:
+    slow, heir = recovering.worker(), recovering.worker()
+    recovering.enter(gate=slow)
+    recovering.clock.advance(seconds=LEASE + 1)
+    recovering.enter(gate=heir)
+    heir.report(recovering.spec, OK)
+    recovering.clock.advance(seconds=1)
+    assert waits(recovering, slow) == BREAKER.recovery + 1
+
+
+def test_a_failed_probe_that_cannot_be_recorded_does_not_count(recovering: Site) -> None:
+    recovering.enter()
+    recovering.plan.fail("UpdateItem", Fault.BEFORE)
+    assert waits(recovering) == BREAKER.recovery + 1
+
+
+def test_a_failure_that_cannot_be_recorded_counts(site: Site) -> None:
+    site.enter(site.admitted())
+    site.plan.fail("UpdateItem", Fault.BEFORE)
+    assert site.gate.report(site.spec, FAILED) is None
 
 
 # -- by hand
