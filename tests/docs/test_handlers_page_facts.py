@@ -43,7 +43,8 @@ from webhook_inbox.handlers.ordering.position import VERSION_LIMIT
 from webhook_inbox.handlers.router import ReadyMade
 from webhook_inbox.ingest.events import GENERAL_HEADERS
 from webhook_inbox.ledger.pauses import CACHE_TTL
-from webhook_inbox.processor.settlement import RETRY_AFTER_LIMIT, ROLLING
+from webhook_inbox.processor.retry_policy import RETRY_AFTER_LIMIT
+from webhook_inbox.processor.settlement import ROLLING
 from webhookctl.app import app
 from webhookctl.explain.effects import SAFE
 
