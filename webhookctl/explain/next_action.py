@@ -244,7 +244,8 @@ def _left(run: Run, limit: int) -> str:
     left, of = limit - run.attempts_in_round, limit
     if run.attempt_limit:
         # The error allows fewer; they count consecutive failures with the same reason.
-        same = takewhile(lambda attempt: attempt.error == run.last_error, reversed(run.attempts))
+        counted = reversed(run.counted_attempts)
+        same = takewhile(lambda attempt: attempt.error == run.last_error, counted)
         fewer = run.attempt_limit - sum(1 for _ in same)
         left, of = min((left, of), (fewer, run.attempt_limit))
     return f"{max(left, 0)} of {of} left"

@@ -20,7 +20,7 @@ class Health(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CallOutcome:
-    """The outcome of a call; `retry_after` is the pause that a limited destination requested."""
+    """The outcome of a call; `retry_after` is the pause that the destination requested."""
 
     kind: Health
     retry_after: timedelta | None = None
@@ -31,9 +31,9 @@ class CallOutcome:
         return cls(Health.OK)
 
     @classmethod
-    def failed(cls) -> "CallOutcome":
+    def failed(cls, retry_after: timedelta | None = None) -> "CallOutcome":
         """Returns the outcome at a destination that does not work."""
-        return cls(Health.FAILED)
+        return cls(Health.FAILED, retry_after)
 
     @classmethod
     def limited(cls, retry_after: timedelta | None = None) -> "CallOutcome":

@@ -113,7 +113,7 @@ class CircuitBreaker:
 
     def report(self, spec: DestinationSpec, answer: CallOutcome) -> None:
         """Records the outcome of a call; raises Unavailable if the table failed."""
-        if answer.kind is Health.LIMITED:
+        if answer.kind is Health.LIMITED or answer.retry_after is not None:
             self._pause(spec, answer.retry_after)
         if spec.breaker is None:
             return
@@ -122,7 +122,7 @@ class CircuitBreaker:
             del self._probes[spec.name]
             self._conclude(spec, spec.breaker, probe, answer)
         elif answer.kind is Health.FAILED:
-            self._count(spec, spec.breaker)
+            self._count(spec, spec.breaker, answer)
         elif answer.kind is Health.OK:
             self._forgive(spec)
 
@@ -130,7 +130,8 @@ class CircuitBreaker:
         self, spec: DestinationSpec, breaker: BreakerSpec, probe: Probe, answer: CallOutcome
     ) -> None:
         if answer.kind is Health.FAILED:
-            change = Change(set=self._opening(breaker), remove=("probe", "probe_until"))
+            opening = self._opening(breaker, answer)
+            change = Change(set=opening, remove=("probe", "probe_until"))
         else:
             # A destination that answers 429 is up. Until a second success, one failure opens the
             # circuit again: many destinations answer once and fail under the next calls.
@@ -139,11 +140,11 @@ class CircuitBreaker:
         # If the lease was taken over, the probe of the other run decides.
         self._write(spec, change, when=Equals("probe", probe.id))
 
-    def _count(self, spec: DestinationSpec, breaker: BreakerSpec) -> None:
+    def _count(self, spec: DestinationSpec, breaker: BreakerSpec, answer: CallOutcome) -> None:
         # Calls in flight when the circuit opened fail as well, and must not change the row.
         counted = self._write(spec, Change(add={"failures": 1}), when=_CLOSED)
         if counted and self._seen[spec.name][0].failures >= breaker.failures:
-            self._write(spec, Change(set=self._opening(breaker)), when=_CLOSED)
+            self._write(spec, Change(set=self._opening(breaker, answer)), when=_CLOSED)
 
     def _forgive(self, spec: DestinationSpec) -> None:
         seen = self._seen.get(spec.name)
@@ -152,15 +153,17 @@ class CircuitBreaker:
 
     def _pause(self, spec: DestinationSpec, retry_after: timedelta | None) -> None:
         asked = DEFAULT_PAUSE if retry_after is None else retry_after
-        pause = min(max(asked, SHORTEST_PAUSE), LONGEST_PAUSE)
-        until = to_ms(self._clock.now() + pause)
+        until = to_ms(self._clock.now() + _bounded(asked))
         longer = either(Absent("paused_until"), Less("paused_until", until))
         # The write sets the expiry of the row, which is later for a circuit that a person opened.
         when = every(longer, Absent("held_since"))
         self._write(spec, Change(set={"paused_until": until}), when=when)
 
-    def _opening(self, breaker: BreakerSpec) -> dict[str, Any]:
-        return {"open_until": to_ms(self._clock.now() + timedelta(seconds=breaker.recovery))}
+    def _opening(self, breaker: BreakerSpec, answer: CallOutcome) -> dict[str, Any]:
+        recovery = timedelta(seconds=breaker.recovery)
+        if answer.retry_after is not None:
+            recovery = max(recovery, _bounded(answer.retry_after))
+        return {"open_until": to_ms(self._clock.now() + recovery)}
 
     def _holds(self, spec: DestinationSpec) -> bool:
         probe, now = self._probes.get(spec.name), to_ms(self._clock.now())
@@ -181,6 +184,10 @@ class CircuitBreaker:
 
     def _remember(self, spec: DestinationSpec, row: Mapping[str, Any] | None) -> None:
         self._seen[spec.name] = circuit_from(row), to_ms(self._clock.now())
+
+
+def _bounded(pause: timedelta) -> timedelta:
+    return min(max(pause, SHORTEST_PAUSE), LONGEST_PAUSE)
 
 
 def _probe_time(spec: DestinationSpec) -> timedelta:

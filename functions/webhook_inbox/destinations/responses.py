@@ -225,8 +225,10 @@ def _meaning(status: int, *, keyed: bool) -> ResponseClass:
 
 
 def _answer(status: int, meaning: ResponseClass, asked: timedelta | None) -> CallOutcome:
-    if status == TOO_MANY_REQUESTS or (status == SERVICE_UNAVAILABLE and asked is not None):
-        return CallOutcome.limited(asked)
+    pause = asked if status == SERVICE_UNAVAILABLE else None
     # An override of a 5xx says that the destination works: some APIs report bad requests as 5xx.
-    failed = status >= 500 and meaning is ResponseClass.TRANSIENT
-    return CallOutcome.failed() if failed else CallOutcome.ok()
+    if status >= 500 and meaning is ResponseClass.TRANSIENT:
+        return CallOutcome.failed(pause)
+    if status == TOO_MANY_REQUESTS or pause is not None:
+        return CallOutcome.limited(asked)
+    return CallOutcome.ok()

@@ -261,3 +261,26 @@ def test_another_429_begins_the_slow_start_anew(site: Site) -> None:
     gaps = [after - before for before, after in pairwise(begun(site, 5))]
 
     assert min(gaps[1:]) >= 2 / 10
+
+
+def test_a_503_with_a_pause_is_a_failure_and_a_pause(site: Site) -> None:
+    site.spec = FRAGILE
+    down = CallOutcome.failed(timedelta(seconds=300))
+    for _ in range(BREAKER.failures):
+        site.enter(site.admitted())
+        site.gate.report(site.spec, down)
+        site.clock.advance(seconds=301)
+
+    assert site.breaker_row()["failures"] == BREAKER.failures
+
+
+def test_an_open_circuit_is_not_probed_before_the_pause_that_was_requested(site: Site) -> None:
+    site.spec = FRAGILE
+    site.fail(BREAKER.failures - 1)
+    site.enter(site.admitted())
+    site.gate.report(site.spec, CallOutcome.failed(timedelta(seconds=300)))
+
+    site.clock.advance(seconds=299.9)
+    assert not site.admit(gate=site.worker()).go
+    site.clock.advance(seconds=0.1)
+    assert site.admit(gate=site.worker()).go

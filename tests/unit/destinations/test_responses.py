@@ -131,9 +131,9 @@ def test_a_limit_is_one_whatever_it_means_for_the_run() -> None:
     assert judged.retry_after is None
 
 
-def test_a_destination_that_is_unavailable_for_a_while_is_at_its_limit() -> None:
+def test_a_destination_that_is_unavailable_for_a_while_fails_and_asks_for_a_pause() -> None:
     assert verdict(503).answer == CallOutcome.failed()
-    assert verdict(503, {"retry-after": "9"}).answer == CallOutcome.limited(timedelta(seconds=9))
+    assert verdict(503, {"retry-after": "9"}).answer == CallOutcome.failed(timedelta(seconds=9))
     assert verdict(500, {"retry-after": "9"}).answer == CallOutcome.failed()
 
 

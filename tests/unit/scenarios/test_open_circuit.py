@@ -333,3 +333,14 @@ def test_a_request_that_always_fails_keeps_no_other_run_from_the_destination() -
     inbox.advance(hours=1)
     assert {run.status for run in others} == {"done"}
     assert poison.status != "done"
+
+
+def test_a_503_with_retry_after_opens_the_circuit_and_is_kept() -> None:
+    """Otherwise a maintenance that announces its end would use up the attempts."""
+    fake = Fake(breaker={"failures": 2}).answers(503, headers={"Retry-After": "600"}, times=None)
+    inbox = inbox_of(fake=fake, max_attempts=3)
+    run = run_in_outage(inbox, hours=5)
+    assert (run.status, run.attempts) == ("deferred", 1)
+    assert 5 <= len(fake.requests) <= 30
+    recover(inbox)
+    assert (run.status, run.attempts) == ("done", 2)

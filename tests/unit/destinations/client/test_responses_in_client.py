@@ -169,7 +169,7 @@ def test_a_request_that_cannot_be_sent_is_permanent_and_says_no_value(error: Exc
         (httpx.Response(503), CallOutcome.failed()),
         (
             httpx.Response(503, headers={"Retry-After": "5"}),
-            CallOutcome.limited(timedelta(seconds=5)),
+            CallOutcome.failed(timedelta(seconds=5)),
         ),
         (httpx.Response(429), CallOutcome.limited()),
         (
