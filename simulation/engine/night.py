@@ -74,7 +74,7 @@ RECOVERY: Final = timedelta(hours=1)
 
 @dataclass(slots=True)
 class NightReport:
-    """What a night cost.
+    """The figures of a night.
 
     Attributes:
         calls: the calls during the outage, by event id.

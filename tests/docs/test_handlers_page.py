@@ -129,7 +129,9 @@ def test_a_destination_that_fails_is_left_alone_and_tried_by_one(opened: Open) -
     inbox = chapter.inbox(crm=crm)
     runs = [chapter.run(inbox, "shop.note") for _ in range(4)]
 
-    assert [run.status for run in runs] == ["failed", "failed", "deferred", "deferred"]
+    # The second failure opens the circuit.
+    assert [run.status for run in runs] == ["failed", "deferred", "deferred", "deferred"]
+    assert [run.attempts for run in runs] == [1, 0, 0, 0]
     assert (runs[2].error, runs[2].attempts) == ("destination crm: its circuit is open", 0)
     assert len(crm.requests) == 2
     crm.recovers()

@@ -13,7 +13,7 @@ types = [{types}]
 [destinations.erp]
 base_url = "{erp}"
 timeout = "2s"
-breaker = {{ failures = 10, recovery = "2s", drain = "50/s" }}
+breaker = {{ failures = 20, recovery = "2s", drain = "50/s" }}
 """
 TYPES: Final = '"issues.opened", "issues.labeled"'
 MORE_TYPES: Final = f'{TYPES}, "issues.closed"'
