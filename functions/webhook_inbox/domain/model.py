@@ -241,7 +241,9 @@ class Run:
     @property
     def last_reported(self) -> int:
         """The number of the last counted attempt that its worker reported, 0 for none."""
-        return max((attempt.number for attempt in self.attempts if attempt.counted), default=0)
+        # The last counted entry may have been dropped; those that are not counted are numbered
+        # after it.
+        return max((each.number - (not each.counted) for each in self.attempts), default=0)
 
     @property
     def forced(self) -> bool:

@@ -296,6 +296,15 @@ def test_a_worker_that_dies_in_a_probe_counts_and_is_in_the_history() -> None:
     ]
 
 
+def test_attempts_that_were_dropped_from_the_history_are_not_lost() -> None:
+    fake = Fake(breaker={"failures": 13}).answers(503, times=None)
+    inbox = inbox_of(fake=fake, max_attempts=20, backoff="fast")
+    run = run_in_outage(inbox, hours=0.4)
+    recover(inbox)
+    assert (run.status, run.attempts) == ("done", 13)
+    assert {outcome for _, outcome in outcomes(run)} == {"failed", "not counted", "done"}
+
+
 # -- several destinations
 
 
