@@ -64,7 +64,8 @@ class Dashboard(Construct):
 
     def _refusals(self) -> list[cloudwatch.IWidget]:
         own, api = self._watched.own, self._watched.of_api
-        refused = (metrics.REJECTED, metrics.CONFLICTS, metrics.HELD_IDENTICAL, metrics.THROTTLED)
+        held = (metrics.HELD_IDENTICAL, metrics.HELD_UNCERTAIN)
+        refused = (metrics.REJECTED, metrics.CONFLICTS, *held, metrics.THROTTLED)
         sources = self._watched.manifest.sources
         previous = [own(metrics.VERIFIED_WITH_PREVIOUS, source=name) for name in sources]
         return [

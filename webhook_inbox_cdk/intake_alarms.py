@@ -128,6 +128,14 @@ def _bodies(watched: Watched) -> Iterator[AlarmDeclaration]:
         " not run. Ingest's log has its source and id.",
         first="doctor",
     )
+    yield AlarmDeclaration(
+        id="HeldUncertain",
+        series=(watched.own(metrics.HELD_UNCERTAIN),),
+        text="The type of a verified event cannot be read from its body, or a header contradicts"
+        " it. The event is stored, and the runs of all handlers of its source are held until they"
+        " are approved or denied.",
+        first="hold list",
+    )
     if any(
         spec.identical_body == HOLD and providers.load(spec).guard is not None
         for spec in watched.manifest.sources.values()

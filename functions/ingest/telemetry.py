@@ -26,6 +26,8 @@ DETAIL: Final = 8_000
 
 _COUNTED: Final = {
     IngestOutcome.HELD: catalogue.HELD_IDENTICAL,
+    IngestOutcome.UNREADABLE: catalogue.HELD_UNCERTAIN,
+    IngestOutcome.CONTRADICTED: catalogue.HELD_UNCERTAIN,
     IngestOutcome.CONFLICT: catalogue.CONFLICTS,
     # Failures of the inbox itself, which page. Any sender can cause the other 5xx answers: by the
     # key that it names, or because a source has no secret.

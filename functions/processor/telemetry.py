@@ -36,6 +36,8 @@ _OF_RUNS: Final = {
 _ENDED: Final = {RunOutcome.DONE, RunOutcome.SKIPPED, RunOutcome.DEAD}
 _OF_ITEMS: Final[Mapping[str, Metric]] = {
     IngestOutcome.HELD: catalogue.HELD_IDENTICAL,
+    IngestOutcome.UNREADABLE: catalogue.HELD_UNCERTAIN,
+    IngestOutcome.CONTRADICTED: catalogue.HELD_UNCERTAIN,
     IngestOutcome.CONFLICT: catalogue.CONFLICTS,
 }
 # An error's text may hold a whole body, and CloudWatch drops a log event that is too long.

@@ -10,7 +10,7 @@ from simulation.invariants.observer import Violation, must
 from simulation.invariants.transitions import check_cleared
 from simulation.worlds.scenario import Webhook
 from webhook_inbox.domain.ports import Item
-from webhook_inbox.ingest.receipt import IngestOutcome
+from webhook_inbox.ingest.receipt import STORED, IngestOutcome
 from webhook_inbox.ledger.erasure import Erasure
 from webhook_inbox.ledger.schema import RUN_PREFIX, event_key, run_key
 
@@ -33,7 +33,7 @@ def end(world: World, slot: str, job: Job, how: str) -> None:
         world.answered[job.webhook.name] = result.status
         row = world.aws.table.row(event_key(*job.webhook.event))
         world.observer.answered(job.webhook, result, row)
-        if row is not None and result.outcome in {IngestOutcome.DUPLICATE, IngestOutcome.HELD}:
+        if row is not None and result.outcome in STORED - {IngestOutcome.ACCEPTED}:
             _check_sent(world, job.webhook, row)
     elif job.message is not None and result.keeps_message:
         kept(world, job.lane, job.message)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from hashlib import sha256
 from typing import Any, Final
 
-from simulation.worlds.scenario import Webhook, signed_part
+from simulation.worlds.scenario import Webhook, is_typed, signed_part
 from webhook_inbox.adapters.memory import MemoryBlobs
 from webhook_inbox.domain.ports import Item, Key, Message
 from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
@@ -205,6 +205,8 @@ class Observer:
         if receipt.status >= 300:
             return
         if outcome is IngestOutcome.IGNORED:
+            typed = is_typed(webhook.source, webhook.body)
+            must("G1", typed, f"{webhook.name} was acknowledged and dropped without its type")
             return
         if outcome is IngestOutcome.REPLAYED:
             # A second honest event may have the body of the first, so that no copy is dropped.
@@ -303,7 +305,11 @@ class Observer:
 
     def content_began(self, run: RunName, event: Item) -> None:
         """Checks that signed content begins by itself for one event only."""
-        if "guard" not in event or run in self.decided or run in self.forced:
+        if run in self.decided or run in self.forced:
+            return
+        typed = is_typed(run[0], self.contents[run[:2]])
+        must("G6", typed, f"{run} began without a decision; the type of its event is not certain")
+        if "guard" not in event:
             return
         content = run[0], event["guard"]
         first = self.began.setdefault(content, run[:2])

@@ -13,6 +13,7 @@ ONCE: Final = Deployment("once", manifest(handler("mail", max_attempts=1)))
 BOTH: Final = Deployment("both", manifest(handler("mail"), handler("bill", lane="slow")))
 GITHUB: Final = Deployment("github", manifest(handler("note", "github")))
 LAX: Final = Deployment("lax", manifest(handler("note", "lax")))
+TYPED: Final = Deployment("typed", manifest(handler("note", "typed")))
 NOTES_IN_ORDER: Final = Deployment(
     "notes in order",
     manifest(handler("note", "github", lane="notes", order=Order(SERIAL, "content"))),

@@ -23,6 +23,7 @@ from simulation.worlds.scenario import (
     manifest,
 )
 from simulation.worlds.serial import SERIAL_WORLDS
+from simulation.worlds.uncertain import UNCERTAIN_WORLDS
 from webhook_inbox.domain.model import EventStatus
 from webhook_inbox.replay.request import ReplayRequest
 
@@ -194,6 +195,7 @@ SMALL_WORLDS: Final = (
         budget={"erasures": 1, "failures": 1},
     ),
     *GUARD_WORLDS,
+    *UNCERTAIN_WORLDS,
     world(
         "a captured form in another order",
         Webhook("honest", "forms", "e1"),

@@ -66,8 +66,22 @@ LAX: Final = SourceSpec(
         "event_type": {"json": "content"},
     },
 )
-SOURCES: Final = {"acme": ACME, "github": GITHUB, "forms": FORMS, "line": LINE, "lax": LAX}
+# "typed" signs its id in a header, has its type in the body, and stores one type.
+TYPED: Final = SourceSpec(
+    "typed",
+    "hmac",
+    "typed",
+    types=("paid",),
+    settings={
+        "signature": {"header": "X-Typed-Signature", "signs": "{id}.{timestamp}.{body}"},
+        "timestamp": {"header": "X-Typed-Timestamp", "tolerance": "5m"},
+        "event_id": {"header": "X-Typed-Id"},
+        "event_type": {"json": "content"},
+    },
+)
+SOURCES: Final = {source.name: source for source in (ACME, GITHUB, FORMS, LINE, LAX, TYPED)}
 TYPES: Final = {
+    "typed": "paid",
     "acme": "paid",
     "github": "issues",
     "forms": "posted",
@@ -142,6 +156,7 @@ class Webhook:
         version: the version or sequence number, 0 for none.
         preloaded: whether it was accepted before the schedule starts.
         tenant: the tenant that its body names, "" for none; only "acme" has tenants.
+        cut: whether its body lacks its end, as the provider signed it.
     """
 
     name: str
@@ -157,6 +172,7 @@ class Webhook:
     version: int = 0
     preloaded: bool = False
     tenant: str = ""
+    cut: bool = False
 
     @property
     def body(self) -> bytes:
@@ -167,7 +183,8 @@ class Webhook:
             # An attacker can order the fields of a captured form anew.
             fields = [("content", self.content), ("name", "it")]
             return urlencode(fields[::-1] if self.captured else fields).encode()
-        return _body(self.content, self.padding, self.version, self.tenant)
+        body = _body(self.content, self.padding, self.version, self.tenant)
+        return body[:-1] if self.cut else body
 
     @property
     def event(self) -> tuple[str, str]:
@@ -197,6 +214,15 @@ class Webhook:
 def signed_part(body: bytes) -> bytes:
     """Returns what a signature covers: of a form its fields in any order, else the body."""
     return b"&".join(sorted(body.split(b"&")))
+
+
+@cache
+def is_typed(source: str, body: bytes) -> bool:
+    """Tells whether the type of an event can be read; only "typed" has it in its body."""
+    try:
+        return source != TYPED.name or isinstance(json.loads(body)["content"], str)
+    except ValueError:
+        return False
 
 
 @cache

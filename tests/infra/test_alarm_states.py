@@ -58,6 +58,7 @@ CASES: dict[str, tuple[Values, Values]] = {
     "Throttled": (at([4], 1), at([1], 1)),
     "RejectedRate": (during(1, 15, 1, [1.0] * 3), during(1, 15, 2, [1.0] * 10)),
     "Conflicts": (at([16], 1), at([5], 1)),
+    "HeldUncertain": (at([16], 1), at([5], 1)),
     "HeldIdentical": (at([16], 1), at([5], 1)),
     "DeadLetters": (at([26], 1), at([15], 1)),
     "DeadLetterBurst": (at([1, 3, 5, 9], 1), at([1, 3, 5, 7, 9], 1)),

@@ -66,6 +66,7 @@ PINS: dict[str, tuple[str, list[tuple[str, ...]], str, int, str, str, str]] = {
         QUIET,
     ),
     "Conflicts": ("notify", [(OWN, "Conflicts", "Sum")], "", 300, ">= 1", "1 of 1", QUIET),
+    "HeldUncertain": ("notify", [(OWN, "HeldUncertain", "Sum")], "", 300, ">= 1", "1 of 1", QUIET),
     "HeldIdentical": ("notify", [(OWN, "HeldIdentical", "Sum")], "", 300, ">= 1", "1 of 1", QUIET),
     "DeadLetters": (
         "notify",

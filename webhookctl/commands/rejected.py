@@ -16,7 +16,7 @@ from webhook_inbox.domain.errors import Permanent, Reason, Unavailable
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.ingest.deduplication import IdempotentReceiver
-from webhook_inbox.ingest.receipt import IngestOutcome
+from webhook_inbox.ingest.receipt import STORED, IngestOutcome
 from webhook_inbox.ingest.rejected import (
     PER_MINUTE,
     RejectedDelivery,
@@ -60,15 +60,7 @@ COLUMNS: Final = (
 MINUTE: Final = timedelta(minutes=1)
 MINUTES_SHOWN: Final = 3
 # The event is stored, by this release or earlier.
-IN: Final = frozenset(
-    {
-        IngestOutcome.ACCEPTED,
-        IngestOutcome.HELD,
-        IngestOutcome.DUPLICATE,
-        IngestOutcome.REPLAYED,
-        ReleaseVerdict.RELEASED,
-    }
-)
+IN: Final = frozenset({*STORED, IngestOutcome.REPLAYED, ReleaseVerdict.RELEASED})
 # The delivery is valid.
 FINE: Final = frozenset(
     {*IN, ReleaseVerdict.VALID, ReleaseVerdict.CHALLENGE, ReleaseVerdict.IGNORED}

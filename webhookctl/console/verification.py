@@ -46,6 +46,8 @@ def _content(event: StoredEvent) -> Iterator[tuple[str, str]]:
         "Replay guard",
         "the body is recognised under other ids" if event.guard else "none; its id is signed",
     )
+    if event.doubt:
+        yield "Type", f"not certain: {event.doubt}"
     if event.identical_to:
         yield "Identical body", f"received before as {event.identical_to}"
     yield "Fingerprint", event.fingerprint

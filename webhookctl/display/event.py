@@ -43,6 +43,7 @@ def event_object(
         **({"tenant": event.tenant} if event.tenant else {}),
         **({"identical_to": event.identical_to} if event.identical_to else {}),
         **({"dropped": event.dropped} if event.dropped else {}),
+        **({"doubt": event.doubt} if event.doubt else {}),
         "received_at": iso(event.received_at),
         **({"erased_at": iso(event.erased_at)} if event.erased_at else {}),
         "status": str(overview.status),

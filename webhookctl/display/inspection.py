@@ -83,9 +83,10 @@ def _origin(shown: Inspection) -> str:
     provider = f" (provider {shown.provider})" if shown.provider != event.source else ""
     agent = f", agent {event.agent}" if event.agent else ""
     tenant = f", tenant {event.tenant}" if event.tenant else ""
+    doubt = f" ({event.doubt})" if event.doubt else ""
     first = f", body identical to {event.identical_to}" if event.identical_to else ""
     erased = f", payload erased on {event.erased_at:%Y-%m-%d}" if event.erased_at else ""
-    return f"{event.source}{provider}, type {event.type}{agent}{tenant}{first}{erased}"
+    return f"{event.source}{provider}, type {event.type}{doubt}{agent}{tenant}{first}{erased}"
 
 
 def _course(name: str, run: Run | None, now: datetime) -> str:

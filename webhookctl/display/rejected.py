@@ -130,6 +130,10 @@ def _next_steps(
     if counts[IngestOutcome.HELD]:
         decide = program.command("hold list", "--subject", "identical-body")
         yield f"The held ones have the body of an earlier event: decide with `{decide}`."
+    for doubt in (IngestOutcome.UNREADABLE, IngestOutcome.CONTRADICTED):
+        if counts[doubt]:
+            decide = program.command("hold list", "--subject", str(doubt))
+            yield f"The type of the {doubt} ones is not certain: decide with `{decide}`."
     for result in results:
         if result.verdict is IngestOutcome.CONFLICT and result.event:
             event_id = result.event.event_id

@@ -10,12 +10,21 @@ from itertools import takewhile
 from typing import Final
 
 from webhook_inbox.domain.manifest import SPLIT
-from webhook_inbox.domain.model import SETTLED, EventStatus, Overview, Run, Status, StoredEvent
+from webhook_inbox.domain.model import (
+    SETTLED,
+    EventStatus,
+    Overview,
+    Run,
+    Status,
+    StoredEvent,
+    TypeDoubt,
+)
 from webhook_inbox.handlers.approvals import ApprovalRequest
 from webhook_inbox.handlers.completions.tokens import COMPLETION
 from webhook_inbox.ledger.deadlines import VISIBILITY, overdue_at
 from webhook_inbox.ledger.lease import CLOCK_SKEW
 from webhook_inbox.ledger.pauses import RESUMPTIONS, TENANT_RESUMPTION
+from webhook_inbox.ledger.schema import hold_reason
 from webhook_inbox.processor.settlement import ROLLING
 from webhook_inbox.queue.line import TURN
 from webhookctl.display.output import cut
@@ -37,6 +46,18 @@ REMEDIES: Final = {
 
 
 # Sentences and commands, in their order; `" ".join` makes one text of them.
+# What to do before a decision about a run whose event has no certain type.
+_UNCERTAIN: Final[Mapping[str, str]] = {
+    TypeDoubt.UNREADABLE: (
+        "Read the body. If it was cut, let the provider send the event again, and deny. If its type"
+        " is elsewhere, correct the source's `event_type`, deploy, and approve the handlers that"
+        " the event is meant for: they run with the type shown."
+    ),
+    TypeDoubt.CONTRADICTED: (
+        "Compare the headers with the body and with the provider's log of deliveries. Approve only"
+        " the handlers that the body is meant for: a changed header is a sign of an attack."
+    ),
+}
 Steps = tuple[str | Command, ...]
 
 
@@ -133,6 +154,8 @@ def without_runs(overview: Overview) -> str:
         return ""
     if event.dropped:
         return f"dropped: its body was received before as {event.identical_to}"
+    if event.doubt:
+        return f"its type is {event.doubt}, and its source had no handler when the event arrived"
     return f"no handler wanted the type {event.type!r} when the event arrived"
 
 
@@ -149,8 +172,8 @@ def _accepted(overview: Overview, now: datetime, program: Program) -> Steps:
     age = now - event.received_at
     if event.held:
         return (
-            f"Wait: the body was received before as {event.identical_to}, and the reconciler holds"
-            f" {names} within {span(SENT_AGAIN_BY)}. To decide then:",
+            f"Wait: {hold_reason(event)}. The reconciler holds {names} within"
+            f" {span(SENT_AGAIN_BY)}. To decide then:",
             program.command("hold list"),
         )
     if age <= SENT_AGAIN_BY:
@@ -181,6 +204,8 @@ def _held(run: Run, effects: Sequence[Effect], program: Program) -> Steps:
         told = "If it happened, record its result, as in a run that is done:"
         return (words, ask, told, happened, again, approve, "To deny:", deny)
     decisions: Steps = ("To approve:", approve, "To deny:", deny)
+    if hold.subject in _UNCERTAIN:
+        return (words, _UNCERTAIN[hold.subject], *decisions)
     if hold.identical_to not in {"", run.event_id}:
         first = program.command("inbox inspect", "--source", run.source, argument=hold.identical_to)
         return (words, "Compare with the first event:", first, *decisions)

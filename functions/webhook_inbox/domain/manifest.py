@@ -252,6 +252,10 @@ class Manifest:
             if spec.source == source and matches(spec.types, type_)
         )
 
+    def handlers_of(self, source: str) -> tuple[HandlerSpec, ...]:
+        """Returns the handlers of a source, in order of declaration."""
+        return tuple(spec for spec in self.handlers.values() if spec.source == source)
+
     def handler(self, name: str) -> HandlerSpec | None:
         """Returns a handler of this deployment, also that of the smoke test; None if unknown."""
         return SMOKE_HANDLER if name == SMOKE else self.handlers.get(name)

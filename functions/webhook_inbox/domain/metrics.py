@@ -89,11 +89,16 @@ class Metric:
 _BOTH: Final = (Use.ALARM, Use.DASHBOARD)
 _ALARM: Final = (Use.ALARM,)
 
-# Ingest. The processor writes the first four as well, for the items of a batch.
+# Ingest. The processor writes the first five as well, for the items of a batch.
 ACCEPTED: Final = Metric("Accepted", "new events; a batch counts by its items", (("source",),))
 DUPLICATES: Final = Metric("Duplicates", "deliveries of known content, by kind", (("kind",),))
 HELD_IDENTICAL: Final = Metric(
     "HeldIdentical", "new events that are held because their body is known", used=_BOTH
+)
+HELD_UNCERTAIN: Final = Metric(
+    "HeldUncertain",
+    "new events that are held because their type cannot be read, or a header contradicts it",
+    used=_BOTH,
 )
 CONFLICTS: Final = Metric("Conflicts", "deliveries of a known id with other content", used=_BOTH)
 INGEST_FAILURES: Final = Metric(

@@ -65,6 +65,13 @@ class DropReason(StrEnum):
     IDENTICAL_BODY = "identical-body"  # the source's identical_body = "drop"
 
 
+class TypeDoubt(StrEnum):
+    """Why the type of a verified event is not certain; each handler of its source is then held."""
+
+    UNREADABLE = "unreadable"  # the type is sought in a body that cannot be read
+    CONTRADICTED = "contradicted"  # an unsigned header contradicts the signed body
+
+
 SETTLED: Final = frozenset({Status.DONE, Status.SKIPPED})
 
 
@@ -107,6 +114,7 @@ class StoredEvent:
     ordering key of each serial run, by handler. `identical_to` is the id of the first event with
     this signed content, "" if this is the first; `tenant` is "" if it has none. The runs of a
     `held` event begin held. `dropped` is the `DropReason` of an event without runs, "" for none.
+    `doubt` is the `TypeDoubt` of its type, "" for none.
     An event with `erased_at` has no payload any more.
     """
 
@@ -128,6 +136,7 @@ class StoredEvent:
     identical_to: str = ""
     held: bool = False
     dropped: str = ""
+    doubt: str = ""
     erased_at: datetime | None = None
     tenant: str = ""
 

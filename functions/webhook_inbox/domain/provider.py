@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Final, Literal
 
 from webhook_inbox.domain.errors import Reason
-from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.model import Delivery, TypeDoubt
 from webhook_inbox.domain.ports import Fetch
 
 # An invalid signature is 401, an unverifiable delivery 400; a provider may differ.
@@ -50,7 +50,7 @@ class Identity:
     """The id that an event is deduplicated by, its type, and its time.
 
     `retry` is the provider's retry count (0: first attempt), None if not sent; `retry_reason` is
-    the provider's text.
+    the provider's text. `doubt` says why the type is not certain, None if it is.
     """
 
     event_id: str
@@ -58,6 +58,7 @@ class Identity:
     occurred_at: datetime | None = None
     retry: int | None = None
     retry_reason: str = ""
+    doubt: TypeDoubt | None = None
 
 
 @dataclass(frozen=True, slots=True)

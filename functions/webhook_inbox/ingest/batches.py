@@ -20,7 +20,7 @@ from webhook_inbox.domain.model import Delivery, StoredEvent
 from webhook_inbox.domain.ports import Blobs, Clock, Table
 from webhook_inbox.domain.provider import Provider
 from webhook_inbox.ingest.deduplication import IdempotentReceiver
-from webhook_inbox.ingest.events import item_event, tenant_of
+from webhook_inbox.ingest.events import handlers_for, is_stored, item_event, tenant_of
 from webhook_inbox.ingest.ignored import IgnoredTypes
 from webhook_inbox.ingest.receipt import IngestOutcome
 from webhook_inbox.queue.lanes import Lanes
@@ -166,10 +166,10 @@ class Splitter:
             identity = provider.identify(item)
         except Rejected as error:
             return IngestOutcome.REJECTED, str(error)
-        if not self._manifest.wants(source, identity.type):
+        if not is_stored(identity, self._manifest, source):
             self._ignored.add(source.name, identity.type, self._clock.now())
             return IngestOutcome.IGNORED, ""
-        handlers = self._manifest.runs_for(source.name, identity.type)
+        handlers = handlers_for(identity, self._manifest, source)
         event = item_event(item, provider, identity, handlers, batch=batch)
         # The headers of the batch are not an item's; its tenant is then the batch's.
         event = replace(event, tenant=tenant_of(item, source) or batch.tenant)

@@ -83,7 +83,7 @@ class IdempotentReceiver:
         """Records an event and sends its runs.
 
         Returns:
-            The outcome ACCEPTED, HELD, DUPLICATE, REPLAYED or CONFLICT.
+            The outcome ACCEPTED, HELD, UNREADABLE, CONTRADICTED, DUPLICATE, REPLAYED or CONFLICT.
 
         Raises:
             Unavailable: storage or queue failed; the event may be stored and some runs sent.
@@ -192,7 +192,7 @@ class IdempotentReceiver:
         if rule == DROP:
             dropped = str(DropReason.IDENTICAL_BODY)
             return replace(event, identical_to=first, runs=(), ordering_keys={}, dropped=dropped)
-        held = rule == HOLD and bool(event.runs)
+        held = event.held or (rule == HOLD and bool(event.runs))
         return replace(event, identical_to=first, held=held)
 
     def _put_guard(self, event: StoredEvent, when: Condition, *, ignored: bool = False) -> None:
@@ -283,6 +283,8 @@ class IdempotentReceiver:
 def _outcome_of_new(event: StoredEvent) -> IngestOutcome:
     if event.dropped:
         return IngestOutcome.REPLAYED
+    if event.doubt:
+        return IngestOutcome(event.doubt)
     return IngestOutcome.HELD if event.held else IngestOutcome.ACCEPTED
 
 

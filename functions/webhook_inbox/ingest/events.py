@@ -66,15 +66,29 @@ def event_of(
         event = replace(event, tenant=tenant_of(delivery, spec))
         return Named(Identity(event.event_id, event.type), event)
     identity = provider.identify(delivery)
-    wanted = manifest.wants(spec, identity.type)
+    wanted = is_stored(identity, manifest, spec)
     if not wanted and not (provider.guard and provider.guards_ignored):
         return Named(identity, None)
-    handlers = manifest.runs_for(spec.name, identity.type) if wanted else ()
+    handlers = handlers_for(identity, manifest, spec) if wanted else ()
     event = new_event(delivery, provider, identity, verified, handlers)
     patterns = manifest.patterns_for(spec, identity.type) if provider.guard else ()
     event = replace(event, tenant=tenant_of(delivery, spec))
     event = replace(event, guard=guard_of(provider, verified, patterns))
     return Named(identity, event) if wanted else Named(identity, None, event)
+
+
+def is_stored(identity: Identity, manifest: Manifest, spec: SourceSpec) -> bool:
+    """Returns whether a source stores an event: its types exclude only a type that is certain."""
+    return identity.doubt is not None or manifest.wants(spec, identity.type)
+
+
+def handlers_for(
+    identity: Identity, manifest: Manifest, spec: SourceSpec
+) -> tuple[HandlerSpec, ...]:
+    """Returns the handlers of an event; all of its source if its type is not certain."""
+    if identity.doubt is not None:
+        return manifest.handlers_of(spec.name)
+    return manifest.runs_for(spec.name, identity.type)
 
 
 def name_of(delivery: Delivery, provider: Provider) -> Identity:
@@ -211,6 +225,8 @@ def new_event(
         request_id=delivery.request_id,
         agent=verified.agent,
         ordering_keys=ordering_keys_of(handlers, delivery.body),
+        held=identity.doubt is not None and bool(handlers),
+        doubt=str(identity.doubt or ""),
     )
 
 

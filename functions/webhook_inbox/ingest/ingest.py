@@ -25,7 +25,7 @@ from webhook_inbox.domain.trace import Trace
 from webhook_inbox.ingest import enrolment, events
 from webhook_inbox.ingest.deduplication import IdempotentReceiver, Recorded
 from webhook_inbox.ingest.ignored import IgnoredTypes
-from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
+from webhook_inbox.ingest.receipt import NEW, STORED, IngestOutcome, Receipt
 from webhook_inbox.ingest.rejected import RejectedStore
 from webhook_inbox.ingest.verification import PublishedKeys, explained, is_well_formed, verify
 from webhook_inbox.ledger.schema import dedupe_key
@@ -39,7 +39,6 @@ _OUTCOMES: Final = {
     Reason.CONTESTED_ENROLMENT: IngestOutcome.CONTESTED,
     Reason.KEY_UNAVAILABLE: IngestOutcome.KEY_UNAVAILABLE,
 }
-_STORED: Final = frozenset({IngestOutcome.ACCEPTED, IngestOutcome.HELD, IngestOutcome.DUPLICATE})
 # With another secret, a delivery that was rejected so may be valid. Plaid's keys are requested with
 # the secret: its answer to a wrong one is that of an unknown key.
 _REFRESHED: Final = frozenset({Reason.INVALID_SIGNATURE, Reason.NO_SECRET, Reason.UNKNOWN_KEY})
@@ -159,7 +158,7 @@ class Ingest:
             self._ignored.add(source.name, identity.type, delivery.received_at)
             return replace(receipt, detail=self._ignored.flush(delivery.received_at))
         receipt = self._accept(event, provider, identity, verified)
-        if not source.callers or receipt.outcome not in _STORED:
+        if not source.callers or receipt.outcome not in STORED:
             return receipt
         return replace(receipt, status_url=self._status_url(delivery, event))
 
@@ -177,11 +176,9 @@ class Ingest:
         recorded = self._receiver.take(event)
         outcome = recorded.outcome
         handlers = event.runs if outcome is IngestOutcome.ACCEPTED else ()
-        status = {
-            IngestOutcome.ACCEPTED: provider.accepted_status,
-            IngestOutcome.HELD: provider.accepted_status,
-            IngestOutcome.CONFLICT: provider.conflict_status,
-        }.get(outcome, 200)
+        status = provider.accepted_status if outcome in NEW else 200
+        if outcome is IngestOutcome.CONFLICT:
+            status = provider.conflict_status
         receipt = _receipt(provider, outcome, status, identity, verified, handlers)
         trace = Trace.of(event.headers, source=event.source, event_id=event.event_id)
         kind = _kind(recorded, provider, identity)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from webhook_inbox.domain.metrics import Duplicate
 from webhook_inbox.domain.provider import Answer
@@ -13,6 +14,8 @@ class IngestOutcome(StrEnum):
     ACCEPTED = "accepted"  # a new event, stored, its runs sent
     DUPLICATE = "duplicate"  # known, and its runs are under way or done
     HELD = "held"  # a new event with a known body: stored, its runs wait for a person (G6)
+    UNREADABLE = "unreadable"  # a new event whose type cannot be read: stored, its runs held
+    CONTRADICTED = "contradicted"  # a header contradicts its signed type: stored, its runs held
     REPLAYED = "replayed"  # known signed content, and the source or the bytes forbid it to run (G6)
     CONFLICT = "conflict"  # known id, other content: refused and stored aside (G7)
     IGNORED = "ignored"  # a type that this source does not store
@@ -28,6 +31,19 @@ class IngestOutcome(StrEnum):
     WRONG_METHOD = "wrong-method"
     UNAVAILABLE = "unavailable"  # storage or queue failed: the provider retries
     BROKEN = "broken"  # a fault of this software: the provider retries
+
+
+# A new event was stored.
+NEW: Final = frozenset(
+    {
+        IngestOutcome.ACCEPTED,
+        IngestOutcome.HELD,
+        IngestOutcome.UNREADABLE,
+        IngestOutcome.CONTRADICTED,
+    }
+)
+# The event is in the ledger.
+STORED: Final = NEW | {IngestOutcome.DUPLICATE}
 
 
 @dataclass(frozen=True, slots=True)

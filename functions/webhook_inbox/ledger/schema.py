@@ -55,7 +55,7 @@ from typing import Any, Final
 
 from webhook_inbox.domain.conditions import Absent, Condition, Less, either
 from webhook_inbox.domain.errors import ConditionFailed
-from webhook_inbox.domain.model import Attempt, Run, Status, StoredEvent
+from webhook_inbox.domain.model import Attempt, Run, Status, StoredEvent, TypeDoubt
 from webhook_inbox.domain.ports import Change, Item, Key, Table
 from webhook_inbox.domain.timestamps import from_ms, from_seconds, to_ms, to_seconds
 
@@ -84,6 +84,8 @@ BODY_LIFE: Final = EVENT_LIFE + timedelta(days=14)
 EXPIRY_WARNING: Final = timedelta(days=7)
 # The subject of the approval request of a run that is held because of its event's body.
 IDENTICAL_BODY: Final = "identical-body"
+# The subjects under which ingest holds the runs of an event.
+EVENT_HOLDS: Final = frozenset({IDENTICAL_BODY, *map(str, TypeDoubt)})
 # A DynamoDB key has at most 2048 bytes; a longer id is replaced by its hash.
 ID_LIMIT: Final = 512
 
@@ -121,6 +123,7 @@ _OPTIONAL: Final = (
     "identical_to",
     "held",
     "dropped",
+    "doubt",
 )
 
 
@@ -247,10 +250,7 @@ def run_identity(of: StoredEvent | Run, handler: str, *, expires_at: datetime) -
 def held_run(event: StoredEvent, handler: str) -> Item:
     """Returns the attributes of a held event's run before a decision; a function of the event."""
     key, at = run_key(event.source, event.event_id, handler), to_ms(event.received_at)
-    reason = (
-        f"its body was received before as {event.identical_to}: the provider sent a second event,"
-        " or a captured delivery was sent again"
-    )
+    reason = hold_reason(event)
     return {
         **run_identity(event, handler, expires_at=event.received_at + RUN_LIFE),
         **due_entry(key, event.received_at + EVENT_LIFE - EXPIRY_WARNING, kind=WAKE),
@@ -259,7 +259,7 @@ def held_run(event: StoredEvent, handler: str) -> Item:
         "last_at": at,
         "last_error": reason,
         "held": {
-            "subject": IDENTICAL_BODY,
+            "subject": event.doubt or IDENTICAL_BODY,
             "reason": reason,
             "shows": "",
             "fingerprint": event.guard,
@@ -267,6 +267,20 @@ def held_run(event: StoredEvent, handler: str) -> Item:
             "identical_to": event.identical_to,
         },
     }
+
+
+def hold_reason(event: StoredEvent) -> str:
+    """Returns why the runs of a held event begin held."""
+    match event.doubt:
+        case TypeDoubt.UNREADABLE:
+            return "its type cannot be read from its signed body, so any handler may be meant"
+        case TypeDoubt.CONTRADICTED:
+            return "an unsigned header contradicts its signed body, so any handler may be meant"
+        case _:
+            return (
+                f"its body was received before as {event.identical_to}: the provider sent a second"
+                " event, or a captured delivery was sent again"
+            )
 
 
 def live(item: Item | None, now: datetime) -> Item | None:
@@ -358,6 +372,7 @@ def event_from(item: Item, body: bytes) -> StoredEvent:
         tenant=item.get("tenant", ""),
         ordering_keys=item.get("ordering_keys", {}),
         identical_to=item.get("identical_to", ""),
+        doubt=item.get("doubt", ""),
         held=item.get("held", False),
         dropped=item.get("dropped", ""),
         erased_at=from_ms(item["erased_at"]) if "erased_at" in item else None,

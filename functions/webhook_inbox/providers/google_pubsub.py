@@ -17,7 +17,13 @@ from webhook_inbox.domain.ports import Fetch
 from webhook_inbox.domain.provider import Facts, Provider, Sample
 from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
-from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json, repeats
+from webhook_inbox.providers.schemes.identity.event_identity import (
+    Finder,
+    Naming,
+    header,
+    in_json,
+    repeats,
+)
 from webhook_inbox.providers.schemes.jwt.jwt import Claims, Jwt
 from webhook_inbox.providers.schemes.jwt.keys import published
 from webhook_inbox.providers.schemes.signatures.asymmetric import Rsa
@@ -30,12 +36,21 @@ EXAMPLE: Final = {
 HEADER: Final = "authorization"
 ISSUER: Final = "https://accounts.google.com"
 KEYS: Final = Fetch("https://www.googleapis.com/oauth2/v3/certs")
+UNWRAPPED: Final = "x-goog-pubsub-message-id"
+
+
+def in_envelope(path: str) -> Finder:
+    """Finds a value in the envelope; the body of an unwrapped message is the message alone."""
+    find = in_json(path)
+    return lambda reading: None if UNWRAPPED in reading.delivery.headers else find(reading)
+
+
 NAMING: Final = Naming(
-    id=(in_json("message.messageId"), header("x-goog-pubsub-message-id")),
+    id=(in_envelope("message.messageId"), header(UNWRAPPED)),
     type=(
-        in_json("message.attributes.eventType"),
-        in_json("message.attributes.type"),
-        in_json("subscription"),
+        in_envelope("message.attributes.eventType"),
+        in_envelope("message.attributes.type"),
+        in_envelope("subscription"),
         header("x-goog-pubsub-subscription-name"),
     ),
     occurred_at=(in_json("message.publishTime"), header("x-goog-pubsub-publish-time")),

@@ -23,12 +23,12 @@ from webhook_inbox.domain.provider import Facts, Sample, Sent, Verified
 from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.http import encoded
 from webhook_inbox.providers.schemes.identity.event_identity import (
-    LAST_SECOND,
     Naming,
     Reading,
     in_form,
     in_json,
 )
+from webhook_inbox.providers.schemes.identity.values import LAST_SECOND
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 from webhook_inbox.providers.schemes.signatures.tolerance import Window
 

@@ -26,7 +26,7 @@ from webhook_inbox.ledger.due_handlers import DueHandlers
 from webhook_inbox.ledger.lease import current, lease_over
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import (
-    IDENTICAL_BODY,
+    EVENT_HOLDS,
     RUN_LIFE,
     due_entry,
     key_of_run,
@@ -357,7 +357,7 @@ class Replay:
         if run.status is Status.PROCESSING and until is not None and until >= now:
             return ReplayOutcome.IN_USE
         # Nothing would hold it a second time, as a policy or an effect does.
-        if run.status is Status.HELD and run.held.get("subject") == IDENTICAL_BODY:
+        if run.status is Status.HELD and run.held.get("subject") in EVENT_HOLDS:
             return ReplayOutcome.HELD
         return None
 

@@ -31,7 +31,7 @@ from webhook_inbox.handlers.completions.results import Ending
 from webhook_inbox.handlers.completions.tokens import WaitAddress
 from webhook_inbox.handlers.context import Context
 from webhook_inbox.ingest.ingest import Ingest
-from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
+from webhook_inbox.ingest.receipt import STORED, IngestOutcome, Receipt
 from webhook_inbox.ledger.audit import Actor, Proof
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.processor.processor import Processor
@@ -54,7 +54,6 @@ SERIAL_RECEIVES: Final = 1000
 INVOCATION: Final = timedelta(seconds=60)
 PASS: Final = timedelta(minutes=5)
 ENDED: Final = frozenset({Status.DONE, Status.SKIPPED, Status.DEAD_LETTER, Status.HELD})
-STORED: Final = frozenset({IngestOutcome.ACCEPTED, IngestOutcome.HELD, IngestOutcome.DUPLICATE})
 # More steps in time than any handler needs, unless it waits for ever.
 JUMPS: Final = 2000
 # The person who decides and completes in a test.

@@ -272,7 +272,7 @@ def test_of_an_issuers_key_the_claim_is_kept_as_the_agent(inbox: Agents) -> None
     for number in range(3):
         head = {"kid": "key-of-issuer"}
         made = token(private("issuer"), head=head, iat=now, exp=now + 300, sub=f"a-{number}")
-        sent = inbox.call("partners", f"Bearer {made}", f"evt-{number}", b"%d" % number)
+        sent = inbox.call("partners", f"Bearer {made}", f"evt-{number}", b'{"n": %d}' % number)
         assert sent.outcome is IngestOutcome.ACCEPTED
         row = inbox.event_row(f"evt-{number}", "partners")
         assert row is not None

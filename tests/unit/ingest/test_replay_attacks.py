@@ -97,16 +97,16 @@ def test_after_a_take_over_the_first_id_is_held(world: World) -> None:
 
 
 def test_a_conflict_does_not_poison_the_guard(world: World) -> None:
-    send(world, "first", b"A")
-    assert send(world, "first", b"B").outcome is IngestOutcome.CONFLICT
+    send(world, "first", b'{"it": "A"}')
+    assert send(world, "first", b'{"it": "B"}').outcome is IngestOutcome.CONFLICT
     world.clock.advance(seconds=31)
-    assert send(world, "second", b"B").outcome is IngestOutcome.ACCEPTED
+    assert send(world, "second", b'{"it": "B"}').outcome is IngestOutcome.ACCEPTED
 
 
 def test_a_conflict_leaves_the_guard_of_the_stored_content_alone(world: World) -> None:
-    send(world, "first", b"A")
-    send(world, "first", b"B")
-    assert send(world, "captured", b"A").outcome is IngestOutcome.HELD
+    send(world, "first", b'{"it": "A"}')
+    send(world, "first", b'{"it": "B"}')
+    assert send(world, "captured", b'{"it": "A"}').outcome is IngestOutcome.HELD
 
 
 def test_a_captured_retry_whose_volatile_field_had_changed_is_not_run() -> None:

@@ -5,7 +5,7 @@ import pytest
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.json_path import at
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.providers.schemes.identity import event_identity
+from webhook_inbox.providers.schemes.identity import event_identity, values
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, Reading
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
@@ -49,13 +49,13 @@ def test_of_several_finders_the_first_that_finds_something_names_the_event() -> 
 
 @pytest.mark.parametrize(("value", "id_"), [("a b", "a b"), (0, "0"), (-7, "-7"), (10**30, "1" + "0" * 30)])  # fmt: skip  # noqa: E501
 def test_text_and_whole_numbers_are_ids(value: object, id_: str) -> None:
-    assert event_identity.event_id(value) == id_
+    assert values.event_id(value) == id_
 
 
 @pytest.mark.parametrize("value", [True, 1.0, float("nan"), [], {}, None, "", " ", "\x7f", "\u0085"])  # fmt: skip  # noqa: E501
 def test_nothing_else_is_an_id(value: object) -> None:
     with pytest.raises(Rejected) as raised:
-        event_identity.event_id(value)
+        values.event_id(value)
 
     assert raised.value.reason is Reason.MALFORMED
 
@@ -88,7 +88,7 @@ def test_nothing_else_is_an_id(value: object) -> None:
 def test_a_time_is_seconds_milliseconds_or_iso_text_with_an_offset(
     value: object, moment: datetime | None
 ) -> None:
-    assert event_identity.instant(value) == moment
+    assert values.instant(value) == moment
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_a_time_without_an_offset_is_read_where_it_is_known_to_be_utc(
 ) -> None:
     find = event_identity.utc(lambda _: value)
 
-    assert event_identity.instant(find(Reading(delivery(b"")))) == moment
+    assert values.instant(find(Reading(delivery(b"")))) == moment
 
 
 @pytest.mark.parametrize(

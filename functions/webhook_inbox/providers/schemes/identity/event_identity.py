@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from enum import Enum, auto
 from functools import cached_property
 from hashlib import sha256
 from typing import Final
@@ -12,36 +12,53 @@ from urllib.parse import urlencode
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.json_edges import is_absent, leading, trailing
 from webhook_inbox.domain.json_path import at, form, parse, query_field
-from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.model import Delivery, TypeDoubt
 from webhook_inbox.domain.provider import Identity
-from webhook_inbox.domain.timestamps import from_ms, from_seconds
 from webhook_inbox.providers.schemes.http import first
+from webhook_inbox.providers.schemes.identity.values import (
+    TYPE_LIMIT,
+    count,
+    event_id,
+    event_type,
+    instant,
+    plain,
+)
 
-UNKNOWN: Final = "unknown"
-TYPE_LIMIT: Final = 256
-COUNT_DIGITS: Final = 9
-LARGEST: Final = 10**100
 # Bytes; a smaller body is parsed in less than 0.1 ms.
 LARGE: Final = 16 * 1024
-# Epoch seconds beyond the year 5138 are milliseconds.
-LAST_SECOND: Final = 10**11
+# A form that begins like JSON is JSON that was cut; in a form these characters are encoded.
+_JSON_BEGIN: Final = re.compile(rb'[\s\0\xef\xbb\xbf]*[{\["]')
 
-# Epoch seconds or milliseconds as text; no date of ISO 8601 has as many digits in a row.
-_EPOCH: Final = re.compile(r"[0-9]{10}([0-9]{3})?", re.ASCII)
-# Control characters corrupt logs and terminals; stores reject lone surrogates, which JSON allows.
-_UNFIT: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+
+class Format(Enum):
+    """A format of a body."""
+
+    JSON = auto()
+    FORM = auto()
 
 
 class Reading:
-    """A verified delivery whose body is parsed on first use, at most once."""
+    """A verified delivery whose body is parsed on first use, at most once.
+
+    Attributes:
+        searched: the formats that the body was read as, other than at its edges.
+        unfit: whether a value of the wrong kind was at the place of a sought one, or above it.
+    """
 
     def __init__(self, delivery: Delivery) -> None:
         self.delivery = delivery
+        self.searched: set[Format] = set()
+        self.unfit = False
         self._looked = self._unreadable = False
 
-    @cached_property
+    @property
     def document(self) -> object:
         """The body as JSON; None if it is not JSON."""
+        self.searched.add(Format.JSON)
+        return self._document
+
+    @cached_property
+    def _document(self) -> object:
         try:
             return parse(self.delivery.body)
         except ValueError:
@@ -52,35 +69,82 @@ class Reading:
         """Tells whether the body was read as JSON and is none."""
         # A look at its edges does not tell.
         if self._looked:
-            _ = self.document
+            _ = self._document
         return self._unreadable
+
+    def is_legible(self, *, found: bool) -> bool:
+        """Tells whether the body, if it was searched, is an object, a list or a form.
+
+        Where nothing was found, it has to be of a format that it was searched as.
+        """
+        if not self.searched:
+            return True
+        expected = set(Format) if found else self.searched
+        if Format.JSON in expected and isinstance(self._document, dict | list):
+            return True
+        is_form = bool(self._form) and _JSON_BEGIN.match(self.delivery.body) is None
+        return Format.FORM in expected and is_form
+
+    def at(self, path: str) -> object:
+        """Returns the value at a dotted path in the body's JSON, or None."""
+        found = at(self.document, path)
+        if found is None and _is_blocked(self.document, path):
+            self.unfit = True
+        return found
 
     def member(self, name: str) -> object:
         """Returns a member of the body's JSON object, or None; a large body is parsed last."""
         body = self.delivery.body
-        if len(body) >= LARGE and "document" not in vars(self):
+        if len(body) >= LARGE and "_document" not in vars(self):
             edge = leading(body, name)
             absent = edge is None and is_absent(body, name)
             if edge is None and not absent:
                 edge = trailing(body, name)
             if edge is not None or absent:
                 self._looked = True
+                if absent:
+                    self.searched.add(Format.JSON)
                 return edge and edge.value
-        return at(self.document, name)
+        return self.at(name)
 
-    @cached_property
+    @property
     def form(self) -> dict[str, str]:
         """The first value of each form field; empty if the body is not a form."""
+        self.searched.add(Format.FORM)
+        return self._form
+
+    @cached_property
+    def _form(self) -> dict[str, str]:
         # Reversed, so that of several values the first one stays.
         return {name: value for name, value in reversed(form(self.delivery)) if value}
 
-    @cached_property
+    @property
     def payload(self) -> object:
         """The JSON in a form's `payload` field, or None."""
+        text = self.form.get("payload", "null")
+        if self._payload is None and text != "null":
+            self.unfit = True
+        return self._payload
+
+    @cached_property
+    def _payload(self) -> object:
         try:
-            return parse(self.form.get("payload", "null"))
+            return parse(self._form.get("payload", "null"))
         except ValueError:
             return None
+
+
+def _is_blocked(document: object, path: str) -> bool:
+    """Tells whether a value on the way to a path is neither an object nor an indexed list."""
+    for name in path.split("."):
+        if document is None:
+            break
+        if not isinstance(document, dict | list) or (
+            isinstance(document, list) and not name.isdecimal()
+        ):
+            return True
+        document = at(document, name)
+    return False
 
 
 Finder = Callable[[Reading], object]
@@ -112,7 +176,7 @@ class Joined:
 
     def __call__(self, reading: Reading) -> object:
         """Returns the key, or None."""
-        parts = [_plain(finder(reading)) for finder in self.finders]
+        parts = [plain(finder(reading)) for finder in self.finders]
         if not all(parts):
             return None
         return JOINT.join(part.replace("\\", "\\\\").replace(JOINT, "\\" + JOINT) for part in parts)
@@ -131,7 +195,7 @@ class Dotted:
 
     def __call__(self, reading: Reading) -> object:
         """Returns the type, or ""."""
-        return ".".join(filter(None, (_plain(f(reading)) for f in self.finders)))
+        return ".".join(filter(None, (_fit(f(reading), reading) for f in self.finders)))
 
 
 def dotted(*finders: Finder) -> Dotted:
@@ -164,7 +228,7 @@ def in_json(path: str) -> Finder:
     """Finds a value in the body's JSON by the names of the objects around it: `event.type`."""
     if "." not in path:
         return lambda reading: reading.member(path)
-    return lambda reading: at(reading.document, path)
+    return lambda reading: reading.at(path)
 
 
 def utc(finder: Finder) -> Finder:
@@ -232,12 +296,17 @@ class Naming:
         if found is None:
             reason = Reason.MALFORMED if reading.unreadable() else Reason.MISSING_EVENT_ID
             raise Rejected(reason, "the delivery has no event id at the provider's location")
+        reading.searched.clear()
+        reading.unfit = False
+        type_ = _fit(_find(self.type, reading), reading)
+        unreadable = reading.unfit or not reading.is_legible(found=bool(type_))
         return Identity(
             event_id=event_id(found),
-            type=event_type(_find(self.type, reading)),
+            type=event_type(type_),
+            doubt=TypeDoubt.UNREADABLE if unreadable else None,
             occurred_at=instant(_find(self.occurred_at, reading)),
             retry=count(_find(self.retry, reading)),
-            retry_reason=_plain(_find(self.retry_reason, reading))[:TYPE_LIMIT],
+            retry_reason=plain(_find(self.retry_reason, reading))[:TYPE_LIMIT],
         )
 
 
@@ -245,53 +314,8 @@ def _find(finders: tuple[Finder, ...], reading: Reading) -> object:
     return next((found for f in finders if (found := f(reading)) not in (None, "")), None)
 
 
-def event_id(value: object) -> str:
-    """Returns the id as text; raises Rejected (malformed) if it cannot be an id.
-
-    A float is rejected because two floats can have the same text.
-    """
-    if isinstance(value, int) and not isinstance(value, bool):
-        value = str(value)
-    if not isinstance(value, str) or not value.strip() or _UNFIT.search(value):
-        raise Rejected(Reason.MALFORMED, "the event id is neither plain text nor a whole number")
-    return value
-
-
-def event_type(value: object) -> str:
-    """Returns the type as text; `unknown` if there is none, so that no event is lost."""
-    return _plain(value)[:TYPE_LIMIT] or UNKNOWN
-
-
-def count(value: object) -> int | None:
-    """Returns a small number, or None."""
-    text = _plain(value)
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < COUNT_DIGITS else None
-
-
-def _plain(value: object) -> str:
-    """Returns text that can be stored and printed, else ""."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        value = _decimal(value)
-    if not isinstance(value, str) or not value.strip() or _UNFIT.search(value):
-        return ""
-    return value
-
-
-def _decimal(value: int) -> str:
-    # str() raises for numbers of more than 4,300 digits.
-    return str(value) if abs(value) < LARGEST else ""
-
-
-def instant(value: object) -> datetime | None:
-    """Returns the time from epoch seconds, epoch milliseconds or ISO 8601 text, or None."""
-    if isinstance(value, str) and _EPOCH.fullmatch(value):
-        value = int(value)
-    try:
-        if isinstance(value, int) and not isinstance(value, bool):
-            return from_ms(value) if abs(value) > LAST_SECOND else from_seconds(value)
-        if isinstance(value, str):
-            moment = datetime.fromisoformat(value)
-            return None if moment.tzinfo is None else moment.astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
-    return None
+def _fit(value: object, reading: Reading) -> str:
+    """Returns a part of a type as text; notes a value that is none."""
+    text = plain(value)
+    reading.unfit = reading.unfit or (not text and value not in (None, ""))
+    return text

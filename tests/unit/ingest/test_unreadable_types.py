@@ -1,0 +1,271 @@
+"""An event whose type cannot be read from its signed body is stored and held, never filtered."""
+
+import itertools
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.unit.support.holding import deciding
+from tests.unit.support.people import person
+from tests.unit.support.world import SECRET, World, handler
+from webhook_inbox import providers
+from webhook_inbox.domain.manifest import SPLIT, SPLITTER, Manifest, SourceSpec
+from webhook_inbox.domain.model import Delivery, EventStatus, Status
+from webhook_inbox.domain.provider import Sample
+from webhook_inbox.handlers.approvals import ApprovalOutcome, ApprovalRequest
+from webhook_inbox.ingest.ignored import find_ignored
+from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
+from webhook_inbox.replay.replay import ReplayOutcome
+
+DEEP = b'{"type": "payment.paid", "a": ' + b"[" * 3000 + b"]" * 3000 + b"}"
+REQUESTS = map(str, itertools.count())
+WHSEC = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+SIGNED = {
+    "signature": {"header": "X-Signature", "signs": "{id}.{timestamp}.{body}"},
+    "timestamp": {"header": "X-Timestamp", "tolerance": "5m"},
+    "event_id": {"header": "X-Id"},
+}
+JSON: Mapping[str, Any] = {**SIGNED, "event_type": {"json": "type"}}
+NESTED: Mapping[str, Any] = {**SIGNED, "event_type": {"json": "event.type"}}
+FORM: Mapping[str, Any] = {**SIGNED, "event_type": {"form": "type"}}
+STANDARD = SourceSpec("shop", "standard-webhooks", "acme", types=("payment.*",))
+SVIX = replace(STANDARD, provider="svix")
+UNREADABLE = {
+    "truncated": b'{"type": "payment.pa',
+    "truncated behind the type": b'{"type": "payment.paid", "amount": 4',
+    "empty": b"",
+    "blank": b" \n",
+    "not UTF-8": b'{"type": "payment.\xff"}',
+    "text": b"payment.paid",
+    "a bare string": b'"payment.paid"',
+    "a bare number": b"42",
+    "null": b"null",
+    "an undeclared batch": b'[{"type": "payment.paid"}]',
+    "a list": b'{"type": ["payment.paid"]}',
+    "an object": b'{"type": {"name": "payment.paid"}}',
+    "a truth value": b'{"type": true}',
+    "a fraction": b'{"type": 1.5}',
+    "NaN": b'{"type": NaN}',
+    "a lone surrogate": b'{"type": "payment.\\ud800"}',
+    "a control character": b'{"type": "payment.\\u0000"}',
+    "blank text": b'{"type": "  "}',
+    "a number of 5,000 digits": b'{"type": ' + b"1" * 5000 + b"}",
+}
+
+
+def world_of(source: SourceSpec, *, handlers: Mapping[str, Any] | None = None) -> World:
+    specs = (
+        {
+            "shop.pay": handler("shop.pay", "payment.*", source="shop"),
+            "shop.all": handler("shop.all", source="shop"),
+            "other.all": handler("other.all", source="other"),
+            SPLIT: SPLITTER,
+        }
+        if handlers is None
+        else handlers
+    )
+    other = replace(source, name="other")
+    world = World(Manifest("test", "1", {source.name: source, "other": other}, specs))
+    world.vault.replace("acme", WHSEC if source.provider != "hmac" else SECRET)
+    return world
+
+
+def declared(settings: Mapping[str, Any], *types: str) -> World:
+    return world_of(SourceSpec("shop", "hmac", "acme", types=types, settings=dict(settings)))
+
+
+def send(world: World, body: bytes, event_id: str = "e1") -> Receipt:
+    """Delivers this body, signed as it is."""
+    source = world.manifest.sources["shop"]
+    secret = SECRET if source.provider == "hmac" else WHSEC
+    sent = providers.load(source).send(Sample(event_id, "", body), secret, world.now)
+    headers = {name.lower(): value for name, value in sent.headers.items()}
+    delivery = Delivery(
+        "shop", "POST", "/webhooks/shop", "", headers, body, world.now, next(REQUESTS)
+    )
+    return world.ingest.receive(delivery)
+
+
+def held_runs(world: World, event_id: str = "e1") -> dict[str, str]:
+    """Returns the subject of each held run of an event, by handler."""
+    runs = world.overview(event_id, "shop").runs
+    return {run.handler: run.held["subject"] for run in runs if run.status is Status.HELD}
+
+
+@pytest.mark.parametrize("types", [("payment.*",), ("*",)], ids=["filtered", "all types"])
+@pytest.mark.parametrize("body", UNREADABLE.values(), ids=UNREADABLE.keys())
+def test_it_is_stored_and_each_handler_of_its_source_is_held(
+    body: bytes, types: tuple[str, ...]
+) -> None:
+    world = declared(JSON, *types)
+
+    receipt = send(world, body)
+
+    assert (receipt.outcome, receipt.status) == (IngestOutcome.UNREADABLE, 202)
+    assert world.body("e1", "shop") == body
+    assert held_runs(world) == {"shop.pay": "unreadable", "shop.all": "unreadable"}
+    assert world.overview("e1", "shop").status is EventStatus.HELD
+    world.run_until_quiet()
+    assert world.handled == []
+    assert find_ignored(world.table, "shop", since=world.now, until=world.now, now=world.now) == []
+
+
+@pytest.mark.parametrize("source", [STANDARD, SVIX], ids=["standard-webhooks", "svix"])
+@pytest.mark.parametrize("name", ["truncated", "empty"])
+def test_so_it_is_under_each_scheme_with_the_id_in_a_header(source: SourceSpec, name: str) -> None:
+    world = world_of(source)
+    assert send(world, UNREADABLE[name]).outcome is IngestOutcome.UNREADABLE
+    assert held_runs(world) == {"shop.pay": "unreadable", "shop.all": "unreadable"}
+    assert send(world, UNREADABLE[name]).outcome is IngestOutcome.DUPLICATE
+
+
+def test_a_body_nested_too_deeply_is_held_or_its_type_is_read() -> None:
+    """How deeply the parser follows depends on the version of Python."""
+    world = declared(JSON, "order.*")
+    try:
+        json.loads(DEEP)
+    except RecursionError:
+        assert send(world, DEEP).outcome is IngestOutcome.UNREADABLE
+        assert world.body("e1", "shop") == DEEP
+    else:
+        assert send(world, DEEP).outcome is IngestOutcome.IGNORED
+
+
+@pytest.mark.parametrize(
+    ("settings", "body"),
+    [
+        (NESTED, b'{"event": "payment.paid"}'),
+        (NESTED, b'{"event": [{"type": "payment.paid"}]}'),
+        (FORM, b""),
+        (FORM, b"type=payment.\xff"),
+        (FORM, b'{"type": "payment.paid"}'),
+        (JSON, b"type=payment.paid"),
+    ],
+)
+def test_so_it_is_wherever_the_type_is_sought_in_the_body(
+    settings: Mapping[str, Any], body: bytes
+) -> None:
+    world = declared(settings, "payment.*")
+    assert send(world, body).outcome is IngestOutcome.UNREADABLE
+    assert world.body("e1", "shop") == body
+
+
+@pytest.mark.parametrize("size", [100, 20_000])
+def test_a_body_that_was_cut_is_unreadable_whatever_its_size(size: int) -> None:
+    """A large body is not parsed if its type is found at its edges."""
+    world = declared(JSON, "payment.*")
+    whole = b'{"filler": ["' + b"x" * size + b'"], "type": "payment.paid"}'
+    assert send(world, whole, "whole").outcome is IngestOutcome.ACCEPTED
+    assert send(world, whole[:-20], "cut").outcome is IngestOutcome.UNREADABLE
+
+
+@pytest.mark.parametrize(
+    "body", [b'{"amount": 4}', b'{"type": null}', b'{"type": ""}', b"\xef\xbb\xbf{}"]
+)
+def test_a_readable_body_without_a_type_has_the_type_unknown_as_documented(body: bytes) -> None:
+    world = declared(JSON, "payment.*")
+    assert send(world, body).outcome is IngestOutcome.IGNORED
+    [counted] = find_ignored(world.table, "shop", since=world.now, until=world.now, now=world.now)
+    assert (counted.type, counted.count) == ("unknown", 1)
+
+    world = declared(JSON, "*")
+    assert send(world, body).outcome is IngestOutcome.ACCEPTED
+    assert world.overview("e1", "shop").event.runs == ("shop.all",)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b'{"type": "payment.paid"}', b'\xef\xbb\xbf{"type": "payment.paid"}', b'{"type": 5}'],
+    ids=["plain", "byte order mark", "a whole number"],
+)
+def test_a_type_that_can_be_read_is_filtered_as_before(body: bytes) -> None:
+    world = declared(JSON, "order.*")
+    assert send(world, body).outcome is IngestOutcome.IGNORED
+
+
+def test_a_source_without_handlers_stores_it_and_says_why_it_has_no_runs() -> None:
+    world = world_of(replace(STANDARD), handlers={})
+    assert send(world, b"").outcome is IngestOutcome.UNREADABLE
+    overview = world.overview("e1", "shop")
+    assert (overview.event.doubt, overview.event.held, overview.event.runs) == (
+        "unreadable",
+        False,
+        (),
+    )
+
+
+def request(world: World, name: str) -> ApprovalRequest:
+    return ApprovalRequest(world.run("e1", name, "shop"))
+
+
+def test_an_approved_handler_runs_on_the_stored_body_and_a_denied_one_never_does() -> None:
+    world = declared(JSON, "payment.*")
+    send(world, b'{"type": "pay')
+    decisions = deciding(world)
+
+    decided = decisions.approve(request(world, "shop.pay"), by=person("ann"), reason="re-read")
+    assert decided.outcome is ApprovalOutcome.APPROVED
+    decided = decisions.deny(request(world, "shop.all"), by=person("ann"), reason="cut")
+    assert decided.outcome is ApprovalOutcome.DENIED
+    world.run_until_quiet()
+
+    assert world.handled == [("shop.pay", "e1", 1)]
+    assert world.run("e1", "shop.pay", "shop").status is Status.DONE
+    assert world.run("e1", "shop.all", "shop").status is Status.SKIPPED
+
+
+def test_a_replay_does_not_start_it_before_a_decision() -> None:
+    world = declared(JSON, "payment.*")
+    send(world, b"")
+    report = world.replay(event_ids=["e1"])
+    assert report.counts[ReplayOutcome.HELD] == 2
+    world.run_until_quiet()
+    assert world.handled == []
+
+
+def test_the_reconciler_holds_what_a_crash_left_without_rows() -> None:
+    world = declared(JSON, "payment.*")
+    world.plan.fail("UpdateItem")
+    assert send(world, b"").status == 503
+    assert held_runs(world) == {}
+    world.pass_minutes(30)
+    assert held_runs(world) == {"shop.pay": "unreadable", "shop.all": "unreadable"}
+    world.run_until_quiet()
+    assert world.handled == []
+
+
+@pytest.mark.parametrize("rule", ["hold", "run"])
+def test_a_rule_for_identical_bodies_does_not_release_it(rule: str) -> None:
+    settings = {**JSON, "signature": {"header": "X-Signature", "signs": "{timestamp}.{body}"}}
+    source = SourceSpec("shop", "hmac", "acme", settings=settings, identical_body=rule)
+    world = world_of(source)
+    assert send(world, b"", "e0").outcome is IngestOutcome.UNREADABLE
+    assert send(world, b"", "e1").outcome is IngestOutcome.UNREADABLE
+    assert world.overview("e1", "shop").event.identical_to == "e0"
+    assert held_runs(world) == {"shop.pay": "unreadable", "shop.all": "unreadable"}
+
+
+def test_in_a_batch_the_item_is_held_and_the_others_run() -> None:
+    settings = {**JSON, "event_id": {"json": "id"}, "batch": {"json": "events"}}
+    settings["signature"] = {"header": "X-Signature", "signs": "{timestamp}.{body}"}
+    world = declared(settings, "payment.*", "batch")
+    body = json.dumps(
+        {
+            "events": [
+                {"id": "a", "type": "payment.paid"},
+                {"id": "b", "type": ["payment.paid"]},
+                {"id": "c", "type": "order.paid"},
+            ]
+        }
+    )
+    assert send(world, body.encode()).outcome is IngestOutcome.ACCEPTED
+    world.run_until_quiet()
+    assert held_runs(world, "b") == {"shop.pay": "unreadable", "shop.all": "unreadable"}
+    assert [(name, id_) for name, id_, _ in world.handled] == [
+        ("shop.pay", "a"),
+        ("shop.all", "a"),
+    ]
+    assert world.event_row("c", "shop") is None
