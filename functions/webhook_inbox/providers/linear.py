@@ -1,7 +1,8 @@
 """Linear: `Linear-Signature: <hex>` over the body, which contains the sending time.
 
 The time is `webhookTimestamp`, a number of milliseconds. The header `Linear-Timestamp` is not
-signed and never counts. A retry has a new time, so the bodies of one delivery differ. Linear treats
+signed and never counts. Nor is `Linear-Event`, which repeats the body's `type`: a delivery in which
+it differs is refused. A retry has a new time, so the bodies of one delivery differ. Linear treats
 any answer but 200 as a failure.
 Source: @linear/sdk 98 `webhooks`.
 """
@@ -40,17 +41,17 @@ def _compose(sample: Sample, secret: str, now: datetime) -> Sent:
         event = None
     if not isinstance(event, dict):
         raise ConfigurationError("Linear's events are JSON objects; give one")
-    stamped = {**event, TIMESTAMP: int(WINDOW.write(now))}
+    stamped = {"type": sample.type.partition(".")[0], **event, TIMESTAMP: int(WINDOW.write(now))}
     body = json.dumps(stamped, separators=(",", ":"), ensure_ascii=False).encode()
     headers = SCHEME.sign(Sample(sample.event_id, sample.type, body), secret, now)
-    return Sent({**headers, **_named(sample)}, body)
+    return Sent({**headers, **_named(sample, str(stamped["type"]))}, body)
 
 
-def _named(sample: Sample) -> dict[str, str]:
+def _named(sample: Sample, type_: str) -> dict[str, str]:
     return {
         "content-type": "application/json; charset=utf-8",
         "linear-delivery": sample.event_id,
-        "linear-event": sample.type.partition(".")[0],
+        "linear-event": type_,
     }
 
 
@@ -59,8 +60,9 @@ PROVIDER: Final = build_provider(
     SCHEME,
     Naming(
         id=(header("linear-delivery"),),
-        type=(dotted(header("linear-event"), in_json("action")),),
+        type=(dotted(in_json("type"), in_json("action")),),
         occurred_at=(in_json("createdAt"),),
+        repeated={"linear-event": in_json("type")},
     ),
     volatile=(TIMESTAMP,),
     compose=_compose,

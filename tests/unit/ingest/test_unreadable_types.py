@@ -269,3 +269,24 @@ def test_in_a_batch_the_item_is_held_and_the_others_run() -> None:
         ("shop.all", "a"),
     ]
     assert world.event_row("c", "shop") is None
+
+
+def test_a_header_of_gitlab_that_contradicts_the_signed_body_holds_the_event() -> None:
+    """GitLab disables a hook after 4xx, so nothing is refused."""
+    source = SourceSpec("shop", "gitlab", "acme", types=("Push Hook",))
+    specs = {
+        "shop.push": handler("shop.push", "Push Hook", source="shop"),
+        "shop.all": handler("shop.all", source="shop"),
+    }
+    world = world_of(source, handlers=specs)
+    sent = providers.load(source).send(
+        Sample("e1", "Push Hook", b'{"object_kind": "pipeline"}'), WHSEC, world.now
+    )
+    headers = {name.lower(): value for name, value in sent.headers.items()}
+    parts = ("shop", "POST", "/webhooks/shop", "", {**headers, "x-gitlab-event": "Push Hook"})
+    receipt = world.ingest.receive(Delivery(*parts, sent.body, world.now, "r1"))
+    assert (receipt.outcome, receipt.status) == (IngestOutcome.CONTRADICTED, 202)
+    assert receipt.type == "Pipeline Hook"
+    assert held_runs(world) == {"shop.push": "contradicted", "shop.all": "contradicted"}
+    world.run_until_quiet()
+    assert world.handled == []

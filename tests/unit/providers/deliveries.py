@@ -29,7 +29,11 @@ ACME: Mapping[str, Any] = {
 }
 SETTINGS: Mapping[str, Mapping[str, Any]] = {"hmac": ACME}
 SAMPLES = {
-    "cycles": Sample("evt_1", "budget.exhausted", b'{"timestamp":"2026-11-21T07:59:58Z"}'),
+    "cycles": Sample(
+        "evt_1",
+        "budget.exhausted",
+        b'{"event_id":"evt_1","event_type":"budget.exhausted","timestamp":"2026-11-21T07:59:58Z"}',
+    ),
     "github": Sample("72d3162e-cc78", "issues.opened", b'{"action":"opened","n":"caf\xc3\xa9"}'),
     "hmac": Sample("acme-1", "order.shipped", b'{"type":"order.shipped"}'),
     "shopify": Sample("98880550-7158", "orders/create", b'{"id":820982911946154508}'),

@@ -6,19 +6,20 @@ from datetime import timedelta
 
 import pytest
 
-from tests.unit.providers.deliveries import NOW, SECRET, delivery
-from webhook_inbox.domain.errors import ConfigurationError
-from webhook_inbox.domain.provider import Sample
+from tests.unit.providers.deliveries import NOW, SECRET, delivery, name_of
+from webhook_inbox.domain.errors import ConfigurationError, Reason
+from webhook_inbox.domain.provider import Identity, Sample
 from webhook_inbox.ingest.fingerprint import fingerprint
 from webhook_inbox.providers.linear import PROVIDER
 
-SAMPLE = Sample("9b2f2a52", "Issue.create", b'{"action":"create","webhookTimestamp":1}')
+SAMPLE = Sample("9b2f2a52", "Issue.create", b'{"type":"Issue","action":"create"}')
 
 
 def test_a_sample_is_stamped_when_it_is_sent() -> None:
     sent = PROVIDER.send(SAMPLE, SECRET, NOW)
 
-    assert json.loads(sent.body) == {"action": "create", "webhookTimestamp": 1795248000000}
+    assert json.loads(sent.body)["webhookTimestamp"] == 1795248000000
+    assert sent.headers["linear-event"] == "Issue"
     verified = PROVIDER.verify(delivery(sent.headers, sent.body), (SECRET,))
     assert verified.signed_at == NOW
 
@@ -37,7 +38,14 @@ def test_a_sample_that_cannot_be_stamped_is_refused(body: bytes) -> None:
         PROVIDER.send(replace(SAMPLE, body=body), SECRET, NOW)
 
 
-def test_an_event_without_an_action_has_the_type_of_its_header() -> None:
-    sent = delivery({"linear-delivery": "1", "linear-event": "IssueSLA"}, b"{}")
+def test_the_type_is_that_of_the_signed_body() -> None:
+    body = b'{"type": "IssueSLA"}'
+    sent = delivery({"linear-delivery": "1", "linear-event": "IssueSLA"}, body)
+    assert name_of(PROVIDER, sent) == Identity("1", "IssueSLA")
+    assert name_of(PROVIDER, delivery({"linear-delivery": "1"}, body)) == Identity("1", "IssueSLA")
 
-    assert PROVIDER.identify(sent).type == "IssueSLA"
+
+@pytest.mark.parametrize("body", [b'{"type": "Issue"}', b'{"action": "create"}', b"{}"])
+def test_a_header_that_contradicts_the_signed_type_is_refused(body: bytes) -> None:
+    sent = delivery({"linear-delivery": "1", "linear-event": "Comment"}, body)
+    assert name_of(PROVIDER, sent) is Reason.MALFORMED

@@ -82,7 +82,7 @@ def _signer(scheme: Scheme, naming: Naming) -> Callable[[Sample, str, datetime],
 
 def _named(naming: Naming) -> frozenset[str]:
     finders = (*naming.id, *naming.type, *naming.occurred_at, *naming.retry, *naming.retry_reason)
-    return headers_in(finders)
+    return headers_in(finders) | frozenset(naming.repeated)
 
 
 def _needs_guard(scheme: Scheme, naming: Naming) -> bool:

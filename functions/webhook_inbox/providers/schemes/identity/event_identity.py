@@ -1,8 +1,8 @@
 """The event id, type and time of a verified delivery."""
 
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import cached_property
 from hashlib import sha256
@@ -277,37 +277,61 @@ def fixed(value: str) -> Finder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Naming:
-    """The finders of id, type and time; the first that finds a value counts."""
+    """The finders of id, type and time; the first that finds a value counts.
+
+    Attributes:
+        repeated: the finder of the signed value that an unsigned header repeats, by its lower-case
+            name. A delivery is rejected if such a header has another value.
+        contradicted_type: finds the type of the signed body if an unsigned header contradicts it,
+            else "", where the provider must not be refused.
+    """
 
     id: tuple[Finder, ...]
     type: tuple[Finder, ...]
     occurred_at: tuple[Finder, ...] = ()
     retry: tuple[Finder, ...] = ()
     retry_reason: tuple[Finder, ...] = ()
+    repeated: Mapping[str, Finder] = field(default_factory=dict)
+    contradicted_type: Callable[[Reading], str] = lambda _: ""
 
     def identify(self, delivery: Delivery) -> Identity:
         """Returns the event's identity.
 
         Raises:
-            Rejected: the id is missing or cannot be stored; no other error is raised.
+            Rejected: the id is missing or cannot be stored, or a header that repeats a signed
+                value has another one; no other error is raised.
         """
         reading = Reading(delivery)
         found = _find(self.id, reading)
         if found is None:
             reason = Reason.MALFORMED if reading.unreadable() else Reason.MISSING_EVENT_ID
             raise Rejected(reason, "the delivery has no event id at the provider's location")
-        reading.searched.clear()
-        reading.unfit = False
-        type_ = _fit(_find(self.type, reading), reading)
-        unreadable = reading.unfit or not reading.is_legible(found=bool(type_))
+        self._check_repeated(reading)
+        type_, doubt = self._find_type(reading)
         return Identity(
             event_id=event_id(found),
-            type=event_type(type_),
-            doubt=TypeDoubt.UNREADABLE if unreadable else None,
+            type=type_,
+            doubt=doubt,
             occurred_at=instant(_find(self.occurred_at, reading)),
             retry=count(_find(self.retry, reading)),
             retry_reason=plain(_find(self.retry_reason, reading))[:TYPE_LIMIT],
         )
+
+    def _check_repeated(self, reading: Reading) -> None:
+        for name, finder in self.repeated.items():
+            sent = reading.delivery.headers.get(name)
+            if sent is not None and sent != plain(finder(reading)):
+                raise Rejected(Reason.MALFORMED, f"{name} contradicts the signed body")
+
+    def _find_type(self, reading: Reading) -> tuple[str, TypeDoubt | None]:
+        reading.searched.clear()
+        reading.unfit = False
+        text = _fit(_find(self.type, reading), reading)
+        signed = self.contradicted_type(reading)
+        doubt = TypeDoubt.CONTRADICTED if signed else None
+        if reading.unfit or not reading.is_legible(found=bool(text)):
+            doubt = TypeDoubt.UNREADABLE
+        return event_type(signed or text), doubt
 
 
 def _find(finders: tuple[Finder, ...], reading: Reading) -> object:
