@@ -160,7 +160,8 @@ class Provider:
             raises Rejected if it holds none.
         window: the maximum age of the signed time; None if it is not checked.
         guard: (verification, the declared patterns that the type matches) to the signed content
-            that must not run twice under another id; None if the signed content determines the id.
+            that must not run twice under another id, or b"" for none; None if the signed content
+            determines the id.
         guards_ignored: True if a captured signature may fit another body or type: its content is
             then guarded for types that are not stored as well.
         canonical: delivery to the bytes of its fingerprint, if its scheme does not sign the body

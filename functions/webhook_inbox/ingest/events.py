@@ -235,6 +235,8 @@ def guard_of(provider: Provider, verified: Verified, patterns: Sequence[str]) ->
     if provider.guard is None:
         return ""
     content = provider.guard(verified, patterns)
+    if not content:
+        return ""
     # Each agent has its own; an agent's name never contains a zero byte.
     return digest_of(verified.agent.encode() + b"\0" + content if verified.agent else content)
 

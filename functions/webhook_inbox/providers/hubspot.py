@@ -6,14 +6,23 @@ decoded that are sent encoded, so three forms are tried: as sent, with the chara
 table decoded, and with all but the question mark decoded. `eventId` is not guaranteed to be unique:
 other content under a known id is recorded as a conflict, not dropped. The Python library accepts
 any time in the future; this provider does not.
+
+The workflow action "Send a webhook" posts one object instead of a list. Nothing in it is unique to
+an enrolment: an object that is enrolled twice, or by two workflows, may be posted twice in the same
+bytes. It is named by the header `X-HubSpot-Correlation-Id`, which is not signed, so method, URL and
+body are guarded: the same object under another id is held. HubSpot does not repeat a workflow's
+delivery after 4xx (other than 429), so no verified body of an unexpected shape is refused.
 Source: HubSpot/hubspot-api-python `utils/signature.py` and its tests; HubSpot/hubspot-api-nodejs
-`signature.spec.ts`; HubSpot's pages on validating requests and on the webhooks API.
+`signature.spec.ts`; HubSpot's pages on validating requests, on the webhooks API and on webhooks in
+workflows; for the latter's headers and bodies the captures in hookdeck/webhook-samples
+`providers/hubspot`, whose DEAL and COMPANY have an `objectType` and whose CONTACT has a `vid`.
 """
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from hashlib import sha256
 from typing import Any, Final
 from urllib.parse import unquote, unquote_to_bytes
 
@@ -25,7 +34,7 @@ from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
 from webhook_inbox.providers.schemes.http import encoded, required
 from webhook_inbox.providers.schemes.identity.batches import split_at
-from webhook_inbox.providers.schemes.identity.event_identity import Naming, in_json
+from webhook_inbox.providers.schemes.identity.event_identity import Naming, Reading, in_json
 from webhook_inbox.providers.schemes.signatures.encodings import base64
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac, PlainHash
 from webhook_inbox.providers.schemes.signatures.signed_content import Template
@@ -41,9 +50,34 @@ OLD: Final = {"v1": "{body}", "v2": "{method}{url}{body}"}
 # As on HubSpot's page: : / ? @ ! $ ' ( ) * , ;
 TABLE: Final = re.compile(r"%(?:3A|2F|3F|40|21|24|27|28|29|2A|2C|3B)", re.IGNORECASE)
 QUESTION_MARK: Final = re.compile(r"(%3F)", re.IGNORECASE)
+CORRELATION: Final = "x-hubspot-correlation-id"
+
+
+def _is_item(reading: Reading) -> bool:
+    return {CORRELATION, TIME}.isdisjoint(reading.delivery.headers)
+
+
+def _event_id(reading: Reading) -> object:
+    """Finds the id of an event of a batch, or of a workflow's delivery."""
+    headers = reading.delivery.headers
+    if _is_item(reading):
+        return reading.member("eventId")
+    content = encoded(headers.get(TIME, "")) + b"." + reading.delivery.body
+    return headers.get(CORRELATION) or f"sha256:{sha256(content).hexdigest()}"
+
+
+def _workflow_type(reading: Reading) -> object:
+    """Finds `workflow.DEAL`; `workflow` for a body that the user composed."""
+    if _is_item(reading) or not isinstance(reading.document, dict):
+        return None
+    kind = reading.member("objectType")
+    contact = "CONTACT" if reading.member("vid") is not None else ""
+    return ".".join(filter(None, ("workflow", kind if isinstance(kind, str) else contact)))
+
+
 NAMING: Final = Naming(
-    id=(in_json("eventId"),),
-    type=(in_json("subscriptionType"),),
+    id=(_event_id,),
+    type=(in_json("subscriptionType"), _workflow_type),
     occurred_at=(in_json("occurredAt"),),
     retry=(in_json("attemptNumber"),),
 )
@@ -51,9 +85,9 @@ FACTS: Final = Facts(
     title="HubSpot",
     scheme="HMAC-SHA256 over method, URL, body and time, base64 (v3)",
     window="5 minutes",
-    event_id="`eventId` of each event of a batch",
-    answer_within="5 s",
-    retries="10 within 24 hours",
+    event_id="`eventId` of each event of a batch; of a workflow `X-HubSpot-Correlation-Id`",
+    answer_within="5 s; to a workflow 30 s",
+    retries="10 within 24 hours; of a workflow for 3 days after 5xx and 429, never after other 4xx",
     key_from="the app's client secret, on its Auth page",
 )
 
@@ -65,7 +99,34 @@ def provider(settings: Mapping[str, Any]) -> Provider:
     made = _newest(base) if version == "v3" else _older(version, base)
     # The body is a JSON list. No list begins or ends with another, so nothing can be moved between
     # body, URL and time.
-    return replace(made, batch=split_at(), guard=None, volatile=("attemptNumber",))
+    return replace(
+        made,
+        batch=_split,
+        guard=_workflow_content,
+        guards_ignored=False,
+        volatile=("attemptNumber",),
+        kept_headers=made.kept_headers | {CORRELATION},
+    )
+
+
+def _split(delivery: Delivery) -> Sequence[Delivery] | None:
+    """Splits a list of events; None for any other body, which is one event."""
+    try:
+        parts = split_at()(delivery)
+    except Rejected:
+        return None
+    # These headers name the delivery, and no event of it.
+    headers = {k: v for k, v in delivery.headers.items() if k not in {CORRELATION, TIME}}
+    return [replace(part, headers=headers) for part in parts or ()]
+
+
+def _workflow_content(verified: Verified, _: Sequence[str]) -> bytes:
+    """Returns method, URL and body of a workflow's delivery; b"" for a list, which has its ids.
+
+    A retry is signed anew, so the time, which follows the body, is not guarded.
+    """
+    content = verified.content.rstrip(b"0123456789")
+    return b"" if content.rstrip().endswith(b"]") else content
 
 
 def _newest(base: str) -> Provider:
