@@ -46,7 +46,7 @@ REMEDIES: Final = {
 
 
 # Sentences and commands, in their order; `" ".join` makes one text of them.
-# What to do before a decision about a run whose event has no certain type.
+# The steps before a decision about a run whose event has no certain type.
 _UNCERTAIN: Final[Mapping[str, str]] = {
     TypeDoubt.UNREADABLE: (
         "Read the body. If it was cut, let the provider send the event again, and deny. If its type"
