@@ -105,7 +105,7 @@ outcome.
 | 200 | `duplicate` | known, and in progress or done |
 | 202 | `held` | stored; its body is known under another id, and its runs are held |
 | 202 | `unreadable` | stored; its type cannot be read from its body, and its runs are held |
-| 202 | `contradicted` | stored; a header contradicts its signed type (GitLab), and its runs are held |
+| 202 | `contradicted` | stored; a header contradicts its signed type, and its runs are held |
 | 200 | `replayed` | not stored: a signature of other content, or `identical_body = "drop"` |
 | 200 | `ignored` | a type that the source does not store |
 | 400, 401 | `rejected` | failed verification; `reason` names the check |

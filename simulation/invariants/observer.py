@@ -307,7 +307,7 @@ class Observer:
         """Checks that signed content begins by itself for one event only."""
         if run in self.decided or run in self.forced:
             return
-        typed = is_typed(run[0], self.contents[run[:2]])
+        typed = is_typed(run[0], self.contents.get(run[:2], b""))
         must("G6", typed, f"{run} began without a decision; the type of its event is not certain")
         if "guard" not in event:
             return
