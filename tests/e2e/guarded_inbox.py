@@ -15,10 +15,10 @@ from typing import Any, Self
 import botocore.session
 from botocore.config import Config
 
-from tests.e2e.http_call import PATIENCE, call
+from tests.e2e.http_call import call
 from tests.e2e.inquiry import Inquiry
 from tests.e2e.project import REPOSITORY, shift_reconciler, write_functions
-from tests.e2e.waiting import eventually
+from tests.waiting import DEADLINE, eventually
 from webhook_inbox.domain.manifest import Manifest
 from webhookctl.local import dev_secrets
 from webhookctl.local.deployment.deploy import Deployer
@@ -71,7 +71,7 @@ class GuardedInbox(Inquiry):
             aws_access_key_id=CREDENTIALS["AWS_ACCESS_KEY_ID"],
             aws_secret_access_key=CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
             verify=str(self._certificate),
-            config=Config(s3={"addressing_style": "path"}, proxies={}, read_timeout=PATIENCE),
+            config=Config(s3={"addressing_style": "path"}, proxies={}, read_timeout=DEADLINE),
         )
 
     @property

@@ -9,8 +9,7 @@ from http.client import HTTPConnection, HTTPSConnection
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-PATIENCE = 300.0
-SENDINGS = 5
+from tests.waiting import DEADLINE, eventually
 
 
 @dataclass(frozen=True)
@@ -27,6 +26,12 @@ class Answer:
         return json.loads(self.body)
 
     @property
+    def was_accepted(self) -> bool:
+        """True if the inbox stored the event at this sending, or at one whose answer was lost."""
+        again = self.status == HTTPStatus.OK and self.sendings > 1
+        return self.status == HTTPStatus.ACCEPTED or again
+
+    @property
     def was_lost(self) -> bool:
         """True if the inbox made no decision, so that a provider would retry.
 
@@ -40,10 +45,14 @@ class Answer:
 
 def insist(send: Callable[[], Answer]) -> Answer:
     """Sends, and again what was lost, as providers do."""
-    answer = send()
-    while answer.was_lost and answer.sendings < SENDINGS:
-        answer = replace(send(), sendings=answer.sendings + 1)
-    return answer
+    answers: list[Answer] = []
+
+    def is_decided() -> bool:
+        answers.append(send())
+        return not answers[-1].was_lost
+
+    eventually(is_decided, what=lambda: f"a decision, not {answers[-1]}")
+    return replace(answers[-1], sendings=len(answers))
 
 
 def call(
@@ -58,9 +67,9 @@ def call(
     parts = urlsplit(url)
     host = str(parts.hostname)
     connection = (
-        HTTPSConnection(host, parts.port, timeout=PATIENCE, context=trust)
+        HTTPSConnection(host, parts.port, timeout=DEADLINE, context=trust)
         if parts.scheme == "https"
-        else HTTPConnection(host, parts.port, timeout=PATIENCE)
+        else HTTPConnection(host, parts.port, timeout=DEADLINE)
     )
     try:
         target = urlunsplit(("", "", parts.path, parts.query, ""))

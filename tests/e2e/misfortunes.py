@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.e2e.waiting import eventually
 from tests.e2e.whole_inbox import WholeInbox
+from tests.waiting import eventually
 from webhook_inbox.domain.model import Status
 
 HANDLERS_AT_WORK = 4

@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 from tests.e2e.http_call import Answer, call, insist
-from tests.e2e.waiting import eventually
 from tests.e2e.whole_inbox import WholeInbox
+from tests.waiting import eventually
 from webhook_inbox.domain.model import Run, Status
 
 PRESS = "press.bind"

@@ -15,9 +15,9 @@ from tests.browser.seeded import Names, ShownInbox
 from tests.e2e.inquiry import fresh
 from tests.e2e.test_accepted import unique_issue
 from tests.e2e.test_completed import PRESS, waits
-from tests.e2e.waiting import eventually
 from tests.e2e.whole_inbox import WholeInbox
 from tests.unit.support import holding
+from tests.waiting import eventually
 from webhook_inbox.adapters.system import SystemClock
 from webhook_inbox.domain.model import EventStatus, Status
 from webhook_inbox.domain.secret_document import SOURCES

@@ -10,10 +10,11 @@ import pytest
 
 from tests.e2e.every_provider import EveryProvider
 from tests.e2e.handshakes import OFFERS, SIGNED, UNSIGNED, said
-from tests.e2e.http_call import SENDINGS
-from tests.e2e.waiting import eventually
+from tests.e2e.http_call import Answer
 from tests.unit.providers.cases import NAMES, pair_of
+from tests.waiting import eventually
 from webhook_inbox.domain.manifest import SPLIT
+from webhook_inbox.domain.provider import Sent
 from webhook_inbox.domain.secret_document import SOURCES
 from webhook_inbox.ingest import enrolment
 from webhook_inbox.providers.aws_sns import sealed
@@ -40,11 +41,13 @@ def delivered(inbox: EveryProvider, provider: str) -> list[str]:
 
     Paddle's window is 5 s: what a slow machine lets become stale is signed anew.
     """
-    for _ in range(SENDINGS):
+
+    def fresh() -> tuple[Sent, Answer] | None:
         made = inbox.made(provider)
         answer = inbox.take(provider, made)
-        if b"stale" not in answer.body:
-            break
+        return None if b"stale" in answer.body else (made, answer)
+
+    made, answer = eventually(fresh, what=f"an answer to {provider} within its window")
     assert answer.status in {200, 202}, (provider, answer)
     first, *items = inbox.names(provider, made)
     # Dropbox's are named by the moment they come, which the answer alone tells.

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.e2e.waiting import eventually
 from tests.e2e.whole_inbox import WholeInbox
+from tests.waiting import eventually
 from webhookctl.local.processes.ministack import REGION
 
 STACK = "Kept-local"

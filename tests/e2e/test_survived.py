@@ -7,8 +7,8 @@ import json
 
 from tests.e2e.inquiry import FRAGILE
 from tests.e2e.misfortunes import Misfortunes
-from tests.e2e.waiting import eventually
 from tests.e2e.whole_inbox import WholeInbox
+from tests.waiting import eventually
 from webhook_inbox.domain.model import Run, Status
 
 

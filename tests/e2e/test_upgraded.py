@@ -1,8 +1,8 @@
 """New code in place of what failed; it ends whatever is running, so these tests come last."""
 
 from tests.e2e.project import LABORATORY
-from tests.e2e.waiting import eventually
 from tests.e2e.whole_inbox import WholeInbox
+from tests.waiting import eventually
 from webhook_inbox.domain.model import Run, Status
 
 

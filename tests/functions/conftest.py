@@ -4,6 +4,7 @@ import os
 import shutil
 import threading
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from importlib import invalidate_caches
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from tests.functions.faults import Faults
 from tests.functions.inbox import SECRET, Inbox, Output
 from webhook_inbox.adapters.aws import clients
 from webhook_inbox.adapters.aws.connection import Connection, Reply
+from webhook_inbox.adapters.memory import ManualClock
+from webhook_inbox.adapters.system import SystemClock
 from webhook_inbox.domain.manifest import Manifest
 from webhookctl.local.processes import sink as sinks
 
@@ -124,6 +127,19 @@ def account() -> Iterator[Account]:
 @pytest.fixture
 def output(capsys: pytest.CaptureFixture[str]) -> Output:
     return Output(capsys)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> ManualClock:
+    """The clock of all functions, which stands still in the middle of an hour and of a minute.
+
+    What a function reads once a minute, or writes in another row each minute, would depend on the
+    time at which a step begins.
+    """
+    stopped = ManualClock(datetime.now(UTC).replace(minute=30, second=30, microsecond=0))
+    monkeypatch.setattr(SystemClock, "now", lambda _: stopped.now())
+    monkeypatch.setattr(SystemClock, "sleep", lambda _, seconds: stopped.sleep(seconds))
+    return stopped
 
 
 Start = Callable[..., Inbox]

@@ -4,7 +4,7 @@ import base64
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from importlib import import_module
 from typing import Any
 
@@ -15,6 +15,7 @@ from tests.functions.embedded_metrics import Point, points
 from tests.functions.invocations import LambdaContext, http_event, sqs_event, sqs_record
 from tests.stopwatch import Stopwatch
 from webhook_inbox import providers
+from webhook_inbox.adapters.system import SystemClock
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.provider import Sample
 
@@ -98,7 +99,7 @@ class Inbox:
     ) -> dict[str, str]:
         """Returns the headers of a valid delivery."""
         provider = providers.load(self.manifest.sources[source])
-        return provider.sign(Sample(event_id, event_type, body), secret, at or datetime.now(UTC))
+        return provider.sign(Sample(event_id, event_type, body), secret, at or SystemClock().now())
 
     def request(self, event: Mapping[str, Any]) -> Answer:
         """Hands an HTTP API event to ingest."""

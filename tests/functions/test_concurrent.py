@@ -15,11 +15,15 @@ from tests.functions.account import Account, open_account
 from tests.functions.bundles import build
 from tests.functions.embedded_metrics import points
 from tests.functions.inbox import SECRET, Inbox
+from tests.waiting import DEADLINE
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.model import Status
 from webhookctl.local.processes import sink
 
 LANE = "waiting"
+# Seconds of an invocation of a handler that hangs: it is abandoned two seconds before the end. The
+# clock stands still, so that no run begins too late beside it.
+REMAINING = 6.0
 HANDLER = "waiting.meet"
 CONCURRENT = """
 [lanes.waiting]
@@ -132,6 +136,7 @@ def test_more_records_than_processors_are_handled_in_turns(inbox: Inbox) -> None
     assert statuses(inbox, 6) == [Status.DONE] * 6
 
 
+@pytest.mark.usefixtures("clock")
 def test_a_handler_that_does_not_stop_ends_the_process_after_the_others(
     inbox: Inbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,7 +151,7 @@ def test_a_handler_that_does_not_stop_ends_the_process_after_the_others(
     monkeypatch.setattr(os, "_exit", end)
     inbox.output.read()
     with pytest.raises(SystemExit):
-        inbox.process(*messages, remaining=4)
+        inbox.process(*messages, remaining=REMAINING)
 
     assert seen == [[Status.FAILED, Status.DONE, Status.DONE]]
     # The metrics were written before the end, and they are of all runs.
@@ -154,9 +159,10 @@ def test_a_handler_that_does_not_stop_ends_the_process_after_the_others(
     assert sum(sum(point.values) for point in runs) == 3
     import_module("handlers.waiting").HANGING.set()
     for thread in module.executor._abandoned:
-        thread.join(60)
+        thread.join(DEADLINE)
 
 
+@pytest.mark.usefixtures("clock")
 def test_a_handler_that_does_not_stop_ends_the_process_if_a_result_cannot_be_logged(
     inbox: Inbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,8 +179,8 @@ def test_a_handler_that_does_not_stop_ends_the_process_if_a_result_cannot_be_log
     monkeypatch.setattr(os, "_exit", end)
     monkeypatch.setattr("processor.batch.observe", fail)
     with pytest.raises(SystemExit):
-        inbox.process(*messages, remaining=4)
+        inbox.process(*messages, remaining=REMAINING)
 
     import_module("handlers.waiting").HANGING.set()
     for thread in module.executor._abandoned:
-        thread.join(60)
+        thread.join(DEADLINE)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -18,13 +19,17 @@ from tests.functions.bundles import FUNCTIONS
 from tests.functions.conftest import Start
 from tests.functions.inbox import SECRET, Inbox
 from tests.functions.invocations import sqs_event, sqs_record
+from tests.waiting import DEADLINE
 from webhook_inbox.domain.model import Run, Status
+from webhook_inbox.domain.timestamps import to_ms
 
 ROOT = FUNCTIONS.parent
 # Seconds of an invocation; an attempt ends two seconds before the end. A handler that does not
 # hang has all the time that a slow machine may need.
 USUAL = 60.0
 SHORT = 8.0
+# The end of a lease, for a worker that a slow machine lets start late.
+IN_AN_HOUR = to_ms(datetime.now(UTC) + timedelta(hours=1))
 WORKER = """
 import json, sys
 from processor.lambda_function import lambda_handler
@@ -58,7 +63,7 @@ class Worker:
 
     def process(self, message: dict[str, Any], *, remaining: float = USUAL) -> "Ended":
         process = self.begin(message, remaining=remaining)
-        output, errors = process.communicate(timeout=300)
+        output, errors = process.communicate(timeout=DEADLINE)
         lines = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
         return Ended(process.returncode, lines, errors)
 
@@ -157,6 +162,7 @@ def test_a_handler_that_kills_its_process_is_tried_again_when_its_lease_is_over(
     lost = run(inbox, "lab.die")
     assert (lost.status, lost.attempt_count) == (Status.PROCESSING, 1)
     # Received too early, it must wait: the worker may still be alive.
+    inbox.account.change(lost, claimed_until=IN_AN_HOUR)
     assert worker.process(message).kept == [message["MessageId"]]
     assert run(inbox, "lab.die").attempt_count == 1
 

@@ -14,10 +14,10 @@ from aws_cdk import App, NestedStack, Stack
 from webhook_inbox_cdk import names
 from webhook_inbox_cdk.inbox import InboxProps, WebhookInbox
 
-from tests.e2e.waiting import eventually
 from tests.infra.alarm_states import sources
 from tests.infra.conftest import INBOX, write_functions
 from tests.infra.template import Template, named
+from tests.waiting import eventually
 from webhook_inbox.domain.errors import ConfigurationError
 from webhookctl.__main__ import main
 from webhookctl.invocation import World

@@ -12,7 +12,7 @@ from tests.proof.incident import project
 from tests.proof.incident.browser_operator import REASON, BrowserOperator
 from tests.proof.incident.operator import listed
 from tests.proof.incident.scene import Incident, incident_in
-from tests.webhookctl.local.projects import eventually
+from tests.waiting import eventually
 
 __all__ = ["browser"]
 

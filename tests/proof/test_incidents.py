@@ -14,7 +14,7 @@ import pytest
 from tests.proof.incident import project
 from tests.proof.incident.operator import Printed, listed
 from tests.proof.incident.scene import BAD_SECONDS, Incident, incident_in
-from tests.webhookctl.local.projects import DEADLINE, eventually
+from tests.waiting import DEADLINE, eventually
 from webhook_inbox.domain.secrets import REFRESH_PAUSE
 
 POISON, IGNORED, UNHANDLED = "poison", "ignored", "unhandled"

@@ -8,8 +8,8 @@ import time
 from itertools import groupby, pairwise
 from random import Random
 
-from tests.e2e.waiting import eventually
 from tests.proof.storm.inbox import WORKERS, Storm
+from tests.waiting import eventually
 from webhook_inbox.domain.model import Status
 
 # Which of these happen to each event, one after the other, before its sink behaves.

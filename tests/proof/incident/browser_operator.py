@@ -6,7 +6,7 @@ from typing import Final
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.webhookctl.local.projects import eventually
+from tests.waiting import eventually
 
 # Milliseconds; a canary is waited for two minutes.
 PATIENCE: Final = 150_000

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.docs.runbook import Section, sections, words_of
-from tests.webhookctl.local.projects import eventually
+from tests.waiting import eventually
 
 # Words of the page that are the same in each incident.
 FIXED: Final = {"SOURCE": "github", "HANDLER": "github.order", "DESTINATION": "erp"}

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from tests.e2e.inquiry import Inquiry
-from tests.e2e.waiting import eventually
+from tests.waiting import eventually
 from webhook_inbox.domain.model import Status
 from webhookctl.local.inbox import LocalInbox
 from webhookctl.local.ports import LOOPBACK, accepts, free_port

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from ministack.core import lambda_runtime
 
-from tests.webhookctl.local.projects import eventually
+from tests.waiting import eventually
 from webhookctl.local.processes.guarded_ministack import finish_invocations, wait_for_logs
 
 CODE = """

@@ -7,12 +7,12 @@ from urllib.parse import urlsplit
 import psutil
 import pytest
 
+from tests.waiting import eventually
 from tests.webhookctl.local.projects import (
     NOTES,
     call,
     deliver,
     effects,
-    eventually,
     post,
     write_functions,
 )

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import eventually
 from tests.webhookctl.local.assemblies import assemble
-from tests.webhookctl.local.projects import eventually
 from webhookctl.errors import CommandError
 from webhookctl.local.deployment.assembly import Assembly
 from webhookctl.local.deployment.deploy import Deployer

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.webhookctl.local.projects import eventually
+from tests.waiting import eventually
 from webhookctl.errors import CommandError
 from webhookctl.local.ports import accepts, free_port, require_free
 from webhookctl.local.processes.process_group import Child, command_line, members

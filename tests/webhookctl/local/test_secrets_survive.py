@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.e2e.project import REPOSITORY
-from tests.webhookctl.local.projects import INBOX, accepted, eventually, write_functions
+from tests.waiting import eventually
+from tests.webhookctl.local.projects import INBOX, accepted, write_functions
 from webhook_inbox.domain.secret_document import HANDLERS, SOURCES
 from webhookctl.local.deployment.deploy import Deployer
 from webhookctl.local.deployment.functions import Fleet, deployed

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.webhookctl.local.projects import DEADLINE
+from tests.waiting import DEADLINE
 from webhookctl.local.http.gateway import Gateway, as_json
 from webhookctl.local.http.messages import Connections, Request, Response
 from webhookctl.local.http.server import BODY_LIMIT, Front

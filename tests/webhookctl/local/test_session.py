@@ -13,15 +13,13 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.waiting import DEADLINE, eventually
 from tests.webhookctl.local.projects import (
-    DEADLINE,
     NOTES,
-    SENDINGS,
     SENT_AGAIN,
     accepted,
     deliver,
     effects,
-    eventually,
     write_project,
 )
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
@@ -208,19 +206,24 @@ DECISION = "decision=approve&confirm=yes&reason=seen"
 
 
 def _page(link: str, form: str = "", headers: dict[str, str] | None = None) -> tuple[int, str]:
-    """Opens a link, or sends its form; again where the inbox had too little time."""
+    """Opens a link, or sends its form; again while the inbox has too little time."""
+
+    def answer() -> tuple[int, str] | None:
+        status, page = _opened(link, form, headers or {})
+        return None if status in SENT_AGAIN else (status, page)
+
+    return eventually(answer, what="an answer to a link")
+
+
+def _opened(link: str, form: str, headers: dict[str, str]) -> tuple[int, str]:
     parts = urlsplit(link)
-    for _ in range(SENDINGS):
-        connection = HTTPConnection(str(parts.hostname), parts.port, timeout=DEADLINE)
-        kind = {"Content-Type": "application/x-www-form-urlencoded"} if form else {}
-        method = "POST" if form else "GET"
-        connection.request(method, parts.path, form or None, {**kind, **(headers or {})})
-        answer = connection.getresponse()
-        text = answer.read().decode()
-        connection.close()
-        if answer.status not in SENT_AGAIN:
-            break
-    return answer.status, text
+    connection = HTTPConnection(str(parts.hostname), parts.port, timeout=DEADLINE)
+    kind = {"Content-Type": "application/x-www-form-urlencoded"} if form else {}
+    connection.request("POST" if form else "GET", parts.path, form or None, {**kind, **headers})
+    answer = connection.getresponse()
+    page = answer.read().decode()
+    connection.close()
+    return answer.status, page
 
 
 def test_links_of_approvers_begin_with_the_tunnel_that_other_machines_reach() -> None:

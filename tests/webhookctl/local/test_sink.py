@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.webhookctl.local.projects import DEADLINE
+from tests.waiting import DEADLINE
 from webhookctl.local.deployment.synth import Project
 from webhookctl.local.ports import free_port
 from webhookctl.local.processes.sink import Effects, Sink

@@ -13,7 +13,7 @@ from threading import Thread
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.webhookctl.local.projects import DEADLINE
+from tests.waiting import DEADLINE
 from webhookctl.local.http.gateway import Gateway
 from webhookctl.local.http.server import Front
 from webhookctl.local.http.web_pages import refusal
