@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 # Before anything imports botocore or jsii.
 for name in [name for name in os.environ if name.startswith("AWS_") and name != "AWS_CA_BUNDLE"]:
@@ -13,6 +14,10 @@ os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
 os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
 # The CDK's own check of a template takes half of a synthesis; tests/infra/test_app.py has it once.
 os.environ["CDK_VALIDATION"] = "false"
+
+# An example may take as long as a slow machine needs.
+settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("tests")
 
 # A process of tests keeps a million objects of libraries. By default, a search for cycles among
 # them begins every 700 objects, a fifth of all CPU time.

@@ -9,18 +9,24 @@ SCHEDULE = Path("/proc/thread-self/schedstat")
 
 
 class Stopwatch:
-    """Tells the seconds since it was made, of the thread that made it.
-
-    Without those in which the thread was ready and others had the processors, where the kernel
-    tells them. Waiting for an answer, or sleeping, counts.
-    """
+    """Tells the seconds since it was made, of the thread that made it."""
 
     def __init__(self) -> None:
-        self._begun = time.monotonic() - _delayed()
+        self._begun, self._delayed = time.monotonic(), _delayed()
 
     @property
     def seconds(self) -> float:
-        return time.monotonic() - _delayed() - self._begun
+        """The seconds without those in which others had the processors: for an upper bound.
+
+        Those in which the thread was ready, where the kernel tells them. Waiting for an answer, or
+        sleeping, counts.
+        """
+        return self.wall - (_delayed() - self._delayed)
+
+    @property
+    def wall(self) -> float:
+        """All seconds: for a lower bound, since a time-out goes on while others work."""
+        return time.monotonic() - self._begun
 
 
 def _delayed() -> float:

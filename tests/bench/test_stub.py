@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from bench.measuring import Stub, stub
+from tests.waiting import DEADLINE
 
 
 @pytest.fixture
@@ -22,7 +23,7 @@ def connected(aws: Stub) -> Iterator[socket.socket]:
     port = int(aws.endpoint.rpartition(":")[2])
     context = ssl.create_default_context(cafile=str(aws.trusted))
     with (
-        socket.create_connection(("127.0.0.1", port), timeout=30) as plain,
+        socket.create_connection(("127.0.0.1", port), timeout=DEADLINE) as plain,
         context.wrap_socket(plain, server_hostname="localhost") as connection,
     ):
         yield connection

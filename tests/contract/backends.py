@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 import pytest
 
+from tests.waiting import DEADLINE
 from webhook_inbox.adapters.aws.secrets_manager import SecretDocument, SecretsManagerStore
 from webhook_inbox.adapters.memory import ManualClock, MemorySecrets
 from webhook_inbox.adapters.system import SystemClock
@@ -18,8 +19,6 @@ T = TypeVar("T")
 BACKENDS = ("memory", "moto", "ministack")
 # Ingest's own clients over ministack; where it differs from AWS, it does so for them as well.
 LEAN = "lean"
-# Well above what a loaded machine needs; a passing test waits for what it waits for, no longer.
-DEADLINE = timedelta(seconds=300)
 
 
 def aws_differs(page: str, **others: str) -> pytest.MarkDecorator:
@@ -69,10 +68,10 @@ class Lane:
     def until(self, look: Callable[[], T]) -> T:
         """Returns the first true thing that `look` sees."""
         clock = self.clock or SystemClock()
-        deadline = clock.now() + DEADLINE
+        deadline = clock.now() + timedelta(seconds=DEADLINE)
         while not (seen := look()):
             if clock.now() > deadline:
-                pytest.fail(f"nothing after {DEADLINE}")
+                pytest.fail(f"nothing after {DEADLINE:.0f} s")
             clock.sleep(0.05)
         return seen
 

@@ -15,6 +15,7 @@ import pytest
 
 from tests.docs.blocks import blocks
 from tests.docs.pages import ROOT
+from tests.waiting import DEADLINE
 from webhook_inbox import Router, forward
 from webhook_inbox.configuration.destination import Destination
 from webhook_inbox.destinations.credentials import DestinationCredentials
@@ -80,7 +81,7 @@ def port(request: pytest.FixtureRequest, directory: Path) -> Iterator[int]:
 
 
 def _post(port: int, body: bytes, headers: Mapping[str, str]) -> int:
-    connection = HTTPConnection("127.0.0.1", port, timeout=60)
+    connection = HTTPConnection("127.0.0.1", port, timeout=DEADLINE)
     try:
         connection.request("POST", "/webhooks", body, dict(headers))
         return connection.getresponse().status

@@ -8,9 +8,9 @@ import pytest
 
 from tests.e2e.project import REPOSITORY
 from tests.e2e.whole_inbox import WholeInbox
+from tests.waiting import DEADLINE
 
 EVENTS = 40
-LIMIT = 600
 
 
 def test_real_payloads_are_stored_once_and_handled_once(inbox: WholeInbox) -> None:
@@ -18,7 +18,7 @@ def test_real_payloads_are_stored_once_and_handled_once(inbox: WholeInbox) -> No
     state = inbox.functions.parent
     command = [sys.executable, script, "--state", state, "--events", str(EVENTS)]
 
-    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE, check=False)
 
     if "npm" in done.stderr and os.environ.get("CI") != "true":
         pytest.skip(done.stderr.strip())

@@ -293,7 +293,7 @@ json_values = st.recursive(
 
 
 @given(json_values)
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 def test_the_arguments_on_the_page_are_the_arguments(stage: Stage, value: Any) -> None:
     arguments = json.dumps(value, ensure_ascii=False, sort_keys=True)
     if any(0xD800 <= ord(character) < 0xE000 for character in arguments):
@@ -773,7 +773,7 @@ methods = st.sampled_from(["GET", "HEAD", "POST", "PUT", "get", "post", ""])
     body=bodies,
     damage=st.sampled_from(["", "x", "."]) | st.text(max_size=3),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_only_a_confirmed_post_under_a_genuine_token_writes(
     method: str, headers: dict[str, str], body: bytes, damage: str
 ) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from tests.functions.account import Account
 from tests.functions.bundles import FUNCTIONS
+from tests.waiting import DEADLINE
 from webhook_inbox.domain.manifest import Manifest
 
 # The modules, and a mark if the collector is on afterwards.
@@ -47,7 +48,7 @@ def load(built: tuple[Path, Manifest]) -> Load:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=DEADLINE,
             check=True,
         )
         return set(json.loads(ended.stdout))

@@ -33,6 +33,7 @@ from tests.functions.inbox import SECRET
 from tests.functions.invocations import http_event
 from tests.unit.adapters.aws.certificates import made_authority
 from tests.unit.adapters.aws.servers import read_request
+from tests.waiting import DEADLINE
 from webhook_inbox import providers
 from webhook_inbox.domain.digest import digest_of
 from webhook_inbox.domain.manifest import Manifest
@@ -156,7 +157,7 @@ class Aws:
             thread.start()
 
     def _serve(self, plain: socket.socket) -> None:
-        plain.settimeout(30)
+        plain.settimeout(DEADLINE)
         with suppress(OSError), self.context.wrap_socket(plain, server_side=True) as peer:
             while request := read_request(peer):
                 if not self._answer(peer, request):

@@ -16,6 +16,7 @@ from webhook_inbox_cdk.platform import Platform
 from stacks.inbox_stack import InboxStack
 from tests.infra.conftest import write_functions
 from tests.infra.template import Template, named
+from tests.waiting import DEADLINE
 from webhook_inbox.domain.errors import ConfigurationError
 
 TOP = Path(__file__).resolve().parents[2]
@@ -64,7 +65,7 @@ def run(
         env=environment,
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=DEADLINE,
         check=False,
     )
 

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from tests.waiting import DEADLINE
+
 PREFIX = "/2018-06-01/runtime/"
 ERROR_TYPE = "Lambda-Runtime-Function-Error-Type"
 # Generous: each step ends as soon as it can.
-LIMIT = 120.0
 
 
 @dataclass(frozen=True)
@@ -130,13 +131,13 @@ class RunningFunction:
         return self._outcome()[1]
 
     def _outcome(self) -> tuple[str, Outcome]:
-        end = time.monotonic() + LIMIT
+        end = time.monotonic() + DEADLINE
         while time.monotonic() < end:
             try:
                 return self.api.outcomes.get(timeout=0.1)
             except queue.Empty:
                 assert self.process.poll() is None, self.output.read_text()
-        raise AssertionError(f"no answer in {LIMIT:.0f} s: {self.output.read_text()}")
+        raise AssertionError(f"no answer in {DEADLINE:.0f} s: {self.output.read_text()}")
 
 
 @contextmanager

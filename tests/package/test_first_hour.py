@@ -11,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,13 +18,13 @@ from typing import Any
 
 import pytest
 
+from tests.waiting import DEADLINE, eventually
 from webhookctl.local.ports import free_port
 
 CLONE = Path(__file__).resolve().parents[2]
 SHIPPED = ("functions", "requirements", "webhook_inbox_cdk", "webhookctl")
 HIGHER = "99.0.0"
 # Generous: each step ends as soon as it can.
-LIMIT = 600.0
 
 SOURCE = """
 [sources.shipments]
@@ -66,7 +65,7 @@ def build(source: Path, directory: Path) -> Path:
     """Builds the wheel of a source tree."""
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check"]
     command += ["--no-deps", "--no-build-isolation", "--wheel-dir", str(directory), str(source)]
-    subprocess.run(command, check=True, timeout=LIMIT)
+    subprocess.run(command, check=True, timeout=DEADLINE)
     [wheel] = directory.glob("*.whl")
     return wheel
 
@@ -90,7 +89,7 @@ class Workplace:
             env={**self.environment, **more},
             capture_output=True,
             text=True,
-            timeout=LIMIT,
+            timeout=DEADLINE,
             check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr
@@ -112,7 +111,7 @@ class Workplace:
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
     top = tmp_path_factory.mktemp("first-hour")
-    subprocess.run([sys.executable, "-m", "venv", str(top / "venv")], check=True, timeout=LIMIT)
+    subprocess.run([sys.executable, "-m", "venv", str(top / "venv")], check=True, timeout=DEADLINE)
     node = Path(shutil.which(os.environ.get("JSII_NODE", "node")) or "/").parent
     # pip's settings name the index; nothing else of this process is passed on.
     pip = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
@@ -166,13 +165,13 @@ class Session:
 
 def await_value(look: Callable[[], Any], alive: Callable[[], bool]) -> Any:
     """Returns the first value of `look`; fails when the session ends or the time is over."""
-    end = time.monotonic() + LIMIT
-    while time.monotonic() < end:
-        if found := look():
-            return found
-        assert alive(), "the session ended"
-        time.sleep(0.2)
-    raise AssertionError("nothing was found in time")
+
+    def look_while_alive() -> Any:
+        found = look()
+        assert found or alive(), "the session ended"
+        return found
+
+    return eventually(look_while_alive)
 
 
 @pytest.fixture(scope="module")
@@ -197,7 +196,7 @@ def session(project: Workplace) -> Iterator[Session]:
         running.await_line(r"Ready in [\d.]+ s")
         yield running
         child.send_signal(signal.SIGINT)
-        assert child.wait(LIMIT) == 0, output.read_text()
+        assert child.wait(DEADLINE) == 0, output.read_text()
     finally:
         child.kill()
         child.wait()

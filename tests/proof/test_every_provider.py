@@ -139,7 +139,6 @@ def assert_rejected_or_the_signed_one(case: Case, sent: Delivery) -> None:
 def fuzz(provider: str, check: Callable[[Case, Delivery], None]) -> None:
     @settings(
         max_examples=EXAMPLES,
-        deadline=None,
         database=None,
         derandomize=True,  # what passes here passes elsewhere
         suppress_health_check=list(HealthCheck),

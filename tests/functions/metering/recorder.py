@@ -11,12 +11,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
+from tests.waiting import DEADLINE
+
 # The headers of one connection, which a proxy does not pass on.
 _HOP: Final = frozenset({"connection", "content-length", "host", "keep-alive", "transfer-encoding"})
 # The scope of a signature: Credential=KEY/DATE/REGION/SERVICE/aws4_request
 _SCOPE: Final = re.compile(r"Credential=[^/]+/\d{8}/[^/]+/([^/]+)/aws4_request")
 _RPC: Final = re.compile(r"/service/[^/]+/operation/(\w+)")
-TIMEOUT: Final = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ def _ask(
     handler: BaseHTTPRequestHandler, upstream: str, sent: bytes, headers: list[tuple[str, str]]
 ) -> tuple[int, bytes]:
     passed = {name: v for name, v in handler.headers.items() if name.lower() not in _HOP}
-    connection = HTTPConnection(urlsplit(upstream).netloc, timeout=TIMEOUT)
+    connection = HTTPConnection(urlsplit(upstream).netloc, timeout=DEADLINE)
     connection.request(handler.command, handler.path, sent, passed)
     response = connection.getresponse()
     answer = response.read()

@@ -9,6 +9,7 @@ import pytest
 
 from tests.stopwatch import Stopwatch
 from tests.unit.adapters.aws.servers import Script, read_request, serving
+from tests.waiting import DEADLINE
 from webhook_inbox.adapters import https
 from webhook_inbox.adapters.aws.connection import Limits, _context
 from webhook_inbox.adapters.https import LIMIT, LIMITS, LONGEST, HttpsFetcher
@@ -19,8 +20,8 @@ from webhook_inbox.domain.ports import Fetch
 @pytest.fixture
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy machine fails no test that is not about time."""
-    monkeypatch.setattr(https, "LIMITS", Limits(connect=5, read=5))
-    monkeypatch.setattr(https, "LONGEST", 15)
+    monkeypatch.setattr(https, "LIMITS", Limits(connect=DEADLINE, read=DEADLINE))
+    monkeypatch.setattr(https, "LONGEST", DEADLINE)
 
 
 def answering(status: int, body: bytes, *, seen: list[bytes], header: bytes = b"x: 1") -> Script:

@@ -7,16 +7,15 @@ from contextvars import ContextVar
 
 import pytest
 
+from tests.waiting import DEADLINE
 from webhook_inbox.adapters.system import ThreadExecutor, ThreadParallel
 from webhook_inbox.domain.errors import HandlerTimedOut, Permanent
-
-LONG = 30.0
 
 
 def test_work_is_done_in_another_thread_before_run_returns() -> None:
     seen: list[threading.Thread] = []
 
-    ThreadExecutor().run(lambda: seen.append(threading.current_thread()), seconds=LONG)
+    ThreadExecutor().run(lambda: seen.append(threading.current_thread()), seconds=DEADLINE)
 
     assert seen[0] is not threading.current_thread()
     assert seen[0].daemon
@@ -41,7 +40,7 @@ def test_what_the_work_raises_is_raised_as_it_was(error: BaseException) -> None:
         raise error
 
     with pytest.raises(BaseException) as raised:  # noqa: PT011 - compared by identity
-        executor.run(work, seconds=LONG)
+        executor.run(work, seconds=DEADLINE)
 
     assert raised.value is error
     assert any(entry.name == "work" for entry in raised.traceback)
@@ -53,7 +52,7 @@ def test_endless_recursion_is_an_error_like_any_other() -> None:
         work()
 
     with pytest.raises(RecursionError):
-        ThreadExecutor().run(work, seconds=LONG)
+        ThreadExecutor().run(work, seconds=DEADLINE)
 
 
 def test_work_that_outlives_its_time_is_abandoned_and_known_to_live() -> None:
@@ -62,20 +61,20 @@ def test_work_that_outlives_its_time_is_abandoned_and_known_to_live() -> None:
     ended = threading.Event()
 
     def work() -> None:
-        go_on.wait(LONG)
+        go_on.wait(DEADLINE)
         ended.set()
 
     with pytest.raises(HandlerTimedOut, match=r"0\.05 s"):
         executor.run(work, seconds=0.05)
     assert executor.alive
 
-    executor.run(lambda: None, seconds=LONG)
+    executor.run(lambda: None, seconds=DEADLINE)
     assert executor.alive  # another run's end does not hide it
 
     go_on.set()
-    assert ended.wait(LONG)
+    assert ended.wait(DEADLINE)
     for thread in executor._abandoned:
-        thread.join(LONG)
+        thread.join(DEADLINE)
     assert not executor.alive
 
 
@@ -84,13 +83,13 @@ def test_what_abandoned_work_raises_goes_nowhere(capfd: pytest.CaptureFixture[st
     go_on = threading.Event()
 
     def work() -> None:
-        go_on.wait(LONG)
+        go_on.wait(DEADLINE)
         raise SystemExit
 
     with pytest.raises(HandlerTimedOut):
         executor.run(work, seconds=0.01)
     go_on.set()
-    executor._abandoned[0].join(LONG)
+    executor._abandoned[0].join(DEADLINE)
 
     assert capfd.readouterr() == ("", "")
 
@@ -114,7 +113,7 @@ def test_the_work_sees_the_callers_context_and_cannot_change_it() -> None:
         seen.append(request.get())
         request.set("changed")
 
-    ThreadExecutor().run(work, seconds=LONG)
+    ThreadExecutor().run(work, seconds=DEADLINE)
 
     assert seen == ["mine"]
     assert request.get() == "mine"
@@ -129,7 +128,7 @@ def test_an_error_does_not_keep_its_caller_alive() -> None:
         raise error
 
     with suppress(ValueError):
-        ThreadExecutor().run(work, seconds=LONG)
+        ThreadExecutor().run(work, seconds=DEADLINE)
     error.__traceback__ = None
 
     assert sys.getrefcount(error) == before
@@ -140,7 +139,7 @@ def test_a_pool_works_on_as_many_items_at_once_as_it_has_threads() -> None:
     all_begun = threading.Barrier(4)
 
     def work(item: int) -> int:
-        all_begun.wait(timeout=LONG)
+        all_begun.wait(timeout=DEADLINE)
         return item * item
 
     assert ThreadParallel(4).map(work, range(8)) == [number * number for number in range(8)]
@@ -171,18 +170,18 @@ def test_a_run_that_does_not_stop_keeps_its_lease_until_the_others_have_ended() 
 
     def hanging() -> str:
         with pytest.raises(HandlerTimedOut):
-            executor.run(lambda: go_on.wait(LONG) and None, seconds=0.01)
+            executor.run(lambda: go_on.wait(DEADLINE) and None, seconds=0.01)
         return "others settled" if settled.is_set() else "too early"
 
     def other() -> None:
-        executor.run(lambda: None, seconds=LONG)
+        executor.run(lambda: None, seconds=DEADLINE)
         # Not before the first one waits for this run.
         with executor._changed:
-            executor._changed.wait_for(lambda: executor._overdue, timeout=LONG)
+            executor._changed.wait_for(lambda: executor._overdue, timeout=DEADLINE)
         settled.set()
         executor.ended()
 
-    executor.begin(2, seconds=LONG)
+    executor.begin(2, seconds=DEADLINE)
     found = ThreadParallel(2).map(lambda work: work(), [hanging, other])
 
     assert found == ["others settled", None]
@@ -195,10 +194,10 @@ def test_runs_that_do_not_stop_do_not_wait_for_each_other() -> None:
 
     def hanging(_: int) -> None:
         with pytest.raises(HandlerTimedOut):
-            executor.run(lambda: go_on.wait(LONG) and None, seconds=0.01)
+            executor.run(lambda: go_on.wait(DEADLINE) and None, seconds=0.01)
         executor.ended()
 
-    executor.begin(3, seconds=LONG)
+    executor.begin(3, seconds=DEADLINE)
     ThreadParallel(3).map(hanging, range(3))
 
     assert executor.alive
@@ -210,7 +209,7 @@ def test_a_run_that_does_not_stop_waits_no_longer_than_to_the_end_of_the_invocat
 
     executor.begin(2, seconds=0.01)
     with pytest.raises(HandlerTimedOut):
-        executor.run(lambda: go_on.wait(LONG) and None, seconds=0.01)
+        executor.run(lambda: go_on.wait(DEADLINE) and None, seconds=0.01)
 
     assert executor.alive
     go_on.set()

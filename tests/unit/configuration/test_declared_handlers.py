@@ -1,11 +1,13 @@
 """Importing one handlers module in a fresh interpreter, whatever the module does."""
 
 import os
+import signal
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.waiting import DEADLINE
 from webhook_inbox.configuration.declared_handlers import declared_by
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import Backoff, HandlerSpec
@@ -45,13 +47,13 @@ def declared(
     module: str = "github_issues",
     *,
     registered: tuple[str, ...] = (),
-    timeout: float = 20,
+    timeout: float = DEADLINE,
 ) -> tuple[HandlerSpec, ...]:
     registered = registered or (module,)
     return tuple(declared_by(module, root=root, registered=registered, timeout=timeout))
 
 
-def refusal(root: Path, text: str, *, timeout: float = 20) -> str:
+def refusal(root: Path, text: str, *, timeout: float = DEADLINE) -> str:
     """The one line that a module of this text is refused with."""
     write(root, text)
     with pytest.raises(ConfigurationError) as caught:
@@ -250,8 +252,11 @@ def test_a_module_that_never_ends_is_refused(root: Path) -> None:
 
 def test_a_module_that_leaves_a_process_behind_does_not_hold_the_build(root: Path) -> None:
     """It would, if we waited for the end of an output that the grandchild has inherited."""
-    child = f"import subprocess; subprocess.Popen(['sleep', '10'])\n{GITHUB}"
-    write(root, child)
-    before = os.times().elapsed
+    pid = root / "pid"
+    start = f"child = subprocess.Popen(['sleep', '{DEADLINE}'])"
+    note = f"pathlib.Path({str(pid)!r}).write_text(str(child.pid))"
+    write(root, f"import pathlib, subprocess; {start}; {note}\n{GITHUB}")
+
     assert len(declared(root)) == 2
-    assert os.times().elapsed - before < 9
+
+    os.kill(int(pid.read_text()), signal.SIGKILL)  # raises if it has ended

@@ -57,7 +57,7 @@ def excess(visits: list[Visit], rate: float) -> float:
     return most_in_a_window(starts(visits)) / (10 * rate)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 @given(rate=rates, habits=habits, shape=bursts, seed=st.integers(0, 1000))
 def test_the_rate_is_kept_and_no_run_waits_three_times_as_long_as_in_strict_order(
     rate: float, habits: Habits, shape: list[tuple[float, int, float]], seed: int
@@ -72,7 +72,7 @@ def test_the_rate_is_kept_and_no_run_waits_three_times_as_long_as_in_strict_orde
         assert visit.waited <= 3 * strict + GRAIN_SECONDS + GRAIN_STEPS / rate
 
 
-@settings(max_examples=20, deadline=None, derandomize=True)
+@settings(max_examples=20, derandomize=True)
 @given(rate=st.sampled_from([0.05, 0.1, 0.15, 0.2, 0.33, 0.5]), seed=st.integers(0, 1000))
 def test_a_rate_below_one_a_second_is_kept_as_well(rate: float, seed: int) -> None:
     fleet = Fleet(replace(CRM, rate=rate), Habits(late_share=0.1), seed=seed)

@@ -130,13 +130,13 @@ def test_hubspot_counts_in_milliseconds_what_can_be_no_seconds(value: str, secon
     assert asked({**HUBSPOT, "retry-after": value}) == timedelta(seconds=seconds)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.integers(min_value=0, max_value=10**15 - 1))
 def test_any_number_is_a_wait_of_up_to_a_day(seconds: int) -> None:
     assert after(str(seconds)) == timedelta(seconds=min(seconds, 86400))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.datetimes(datetime(1970, 1, 1), datetime(2068, 12, 31)),  # noqa: DTZ001 - given one below
     st.sampled_from([fixdate, rfc850, asctime]),
@@ -148,7 +148,7 @@ def test_any_date_is_a_wait_of_up_to_a_day(naive: datetime, write: object) -> No
     assert after(write(moment)) == min(max(moment - NOW, timedelta(0)), LIMIT)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.text(max_size=60), st.booleans(), st.sampled_from(["seconds", "milliseconds"]))
 def test_any_text_is_a_wait_of_up_to_a_day_or_none(text: str, limited: bool, unit: str) -> None:
     for headers in (

@@ -1,6 +1,6 @@
 """The texts of errors: described for the ledger, and normalised for grouping."""
 
-from time import perf_counter
+from time import process_time
 
 import pytest
 
@@ -80,9 +80,9 @@ def test_the_variable_parts_of_a_text_are_replaced_by_their_kind(text: str, grou
     "unit", ["a", "'", "a-", "0", "a_", "1,", "a1", "-", "ab12cd34", "aaaaaaaaaaaaaaa-", "1:1:"]
 )
 def test_a_hostile_text_is_normalised_in_bounded_time(unit: str) -> None:
-    began = perf_counter()
+    began = process_time()
     normalised(unit * 100_000)
-    assert perf_counter() - began < 0.5
+    assert process_time() - began < 0.5
 
 
 def test_a_group_without_a_recorded_class_has_that_of_its_text() -> None:

@@ -4,7 +4,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook_inbox.domain.ports import Outgoing
@@ -26,7 +26,6 @@ def test_a_text_is_measured_in_utf8(text: str, size: int) -> None:
     assert text_size(text) == size
 
 
-@settings(deadline=None)
 @given(st.text())
 def test_any_text_is_measured_or_refused_as_utf8_is(text: str) -> None:
     try:
@@ -110,7 +109,6 @@ def test_a_fifo_queue_takes_no_delay_and_no_control_character() -> None:
     assert not takes(Outgoing("\x00", group="g", dedup="d"), fifo=True)
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(1, MESSAGE_BYTES), max_size=40))
 def test_batches_hold_all_in_order_and_are_within_bounds(sizes: list[int]) -> None:
     messages = [Outgoing("x" * size) for size in sizes]

@@ -243,7 +243,7 @@ TEXT = st.text(st.characters(codec=None), max_size=60)
 
 
 @given(auth=st.sampled_from(["api-key", "basic"]), value=TEXT)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_any_header_is_verified_or_refused(auth: str, value: str) -> None:
     given = with_header(sent(auth, ONE[auth]), HEADERS[auth], value)
 
@@ -257,7 +257,7 @@ def test_any_header_is_verified_or_refused(auth: str, value: str) -> None:
     auth=st.sampled_from(["api-key", "basic"]),
     held=TEXT | st.dictionaries(TEXT, TEXT | st.integers() | st.none(), max_size=3).map(json.dumps),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_any_text_may_stand_where_a_secret_should(auth: str, held: str) -> None:
     assert agent_of(auth, sent(auth, ONE[auth]), held, ONE[auth]) in {(1, ""), (0, "")}
     assert agent_of(auth, sent(auth, "of-nobody:x"), AGENTS[auth], held) in (
@@ -267,7 +267,7 @@ def test_any_text_may_stand_where_a_secret_should(auth: str, held: str) -> None:
 
 
 @given(names=st.dictionaries(st.text(min_size=1, max_size=10), st.just("user:same"), max_size=3))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_the_agent_that_is_told_is_one_of_the_secrets(names: dict[str, str]) -> None:
     found = agent_of("basic", sent("basic", "user:same"), json.dumps(names))
 

@@ -554,7 +554,7 @@ PARTS = st.one_of(
 
 
 @given(written=st.lists(PARTS, max_size=5).map(".".join))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_any_token_is_verified_or_refused(written: str) -> None:
     found = verdict(PROVIDER, sent(written), (AGENTS,))
 
@@ -571,7 +571,7 @@ HEADS = st.dictionaries(
 
 
 @given(head=HEADS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_any_head_before_a_right_signature_is_refused(head: dict[str, Any]) -> None:
     _, payload, signature = token(PLANNER).split(".")
     spoilt = urlsafe_b64encode(json.dumps(head).encode()).decode().rstrip("=")
@@ -593,7 +593,7 @@ CLAIMS = st.dictionaries(
 
 
 @given(changed=CLAIMS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_a_rightly_signed_token_may_claim_anything(changed: dict[str, Any]) -> None:
     payload = json.dumps({**tokens.claims(), **changed}).encode()
     made = sent(jwt.PyJWS().encode(payload, b64decode(SHARED), algorithm="HS256"))
@@ -616,7 +616,7 @@ def test_a_rightly_signed_token_may_claim_anything(changed: dict[str, Any]) -> N
                       max_size=5),
     max_leaves=8,
 ).map(json.dumps))  # fmt: skip
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_any_text_may_stand_where_a_secret_should(held: str) -> None:
     found = PROVIDER.verify(VALID, (held, AGENTS))
 

@@ -280,7 +280,7 @@ def test_a_time_signed_by_a_list_of_headers_has_to_be_in_the_list(
 TEXTS: Final = st.one_of(st.text(max_size=20), st.sampled_from(["v1=a,t=1", "v1,a", "1", "{", "é"]))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(
     name=st.sampled_from(sorted(SOURCES)),
     drawn=st.data(),

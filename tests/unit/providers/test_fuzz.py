@@ -49,7 +49,7 @@ BODIES = st.binary(max_size=100) | DOCUMENTS.map(as_json)
 
 
 @given(provider_name=st.sampled_from(NAMES), headers=HEADERS, body=BODIES)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_any_request_is_verified_or_rejected(
     provider_name: str, headers: dict[str, str], body: bytes
 ) -> None:
@@ -59,7 +59,7 @@ def test_any_request_is_verified_or_rejected(
 
 
 @given(provider_name=st.sampled_from(NAMES), headers=HEADERS, body=BODIES)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_any_verified_request_is_named_or_rejected(
     provider_name: str, headers: dict[str, str], body: bytes
 ) -> None:
@@ -78,7 +78,7 @@ def test_any_verified_request_is_named_or_rejected(
 
 
 @given(provider_name=st.sampled_from(NAMES), value=TEXT)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_no_other_signature_than_the_right_one_passes(provider_name: str, value: str) -> None:
     sent = with_header(signed(provider_name), SIGNATURES[provider_name], value)
 
@@ -86,7 +86,7 @@ def test_no_other_signature_than_the_right_one_passes(provider_name: str, value:
 
 
 @given(provider_name=st.sampled_from(NAMES), body=st.binary(max_size=200))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_only_the_signed_body_passes(provider_name: str, body: bytes) -> None:
     sent = delivery(signed(provider_name).headers, body)
 
@@ -96,7 +96,7 @@ def test_only_the_signed_body_passes(provider_name: str, body: bytes) -> None:
 
 
 @given(provider_name=st.sampled_from(NAMES), secrets=st.lists(TEXT, max_size=3))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_any_text_may_stand_where_a_secret_should(provider_name: str, secrets: list[str]) -> None:
     provider, sent = PROVIDERS[provider_name], signed(provider_name)
 

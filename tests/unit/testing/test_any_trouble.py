@@ -39,7 +39,7 @@ troubles = st.lists(st.sampled_from(sorted(TROUBLES)), max_size=6)
 crashes = st.none() | st.tuples(st.sampled_from(CRASHES), st.sampled_from(EFFECTS[:1]))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(troubles=troubles, crash=crashes)
 def test_each_effect_happens_once_where_keys_are_honoured(
     troubles: list[str], crash: tuple[str, str] | None
@@ -63,7 +63,7 @@ def test_each_effect_happens_once_where_keys_are_honoured(
     assert all(run.effects[name].committed for name in EFFECTS)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(troubles=troubles)
 def test_each_effect_happens_at_most_once_where_there_are_none(troubles: list[str]) -> None:
     crm = Fake(idempotency=False, breaker=False, honours_keys=False)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import DEADLINE
+
 # Only for building, testing and the local runtime.
 HEAVY = ("aws_cdk", "jsii", "ministack", "pytest", "moto", "httpx", "stacks")
 IMPORTED = f"""
@@ -26,7 +28,7 @@ def run(*command: str, **environment: str) -> "subprocess.CompletedProcess[str]"
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=DEADLINE,
         check=False,
     )
 
@@ -67,7 +69,7 @@ def test_a_reader_that_leaves_early_is_no_traceback(checkout: Path) -> None:
             stdout=closed,
             stderr=subprocess.PIPE,
             text=True,
-            timeout=300,
+            timeout=DEADLINE,
             check=False,
         )
     assert ended.returncode == 141

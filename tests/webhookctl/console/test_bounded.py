@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.waiting import DEADLINE
 from tests.webhookctl.commands.stage import Inbox
 from webhook_inbox.adapters.memory import MemoryTable
 from webhook_inbox.domain.errors import Deferred
@@ -109,7 +110,7 @@ class Slow(MemoryTable):
     def __init__(self) -> None:
         super().__init__()
         self.asked: list[str] = []
-        self.together = Barrier(4, timeout=20)
+        self.together = Barrier(4, timeout=DEADLINE)
 
     def query_index(self, index: str, value: str, **options: Any) -> Page:
         self.asked.append(value)

@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from tests.waiting import DEADLINE
 from tests.webhookctl.commands.stage import Cli, Inbox
 from tests.webhookctl.console.browsing import Browser
 from webhook_inbox.domain.errors import Permanent
@@ -49,7 +50,7 @@ def sent(browser: Browser, selection: str, **fields: str) -> str:
 def ended(browser: Browser, url: str) -> str:
     for thread in threading.enumerate():
         if thread.name.startswith("replay "):
-            thread.join(timeout=20)
+            thread.join(DEADLINE)
     return browser.text(url)
 
 
@@ -169,13 +170,13 @@ def test_a_stopped_replay_resumes_with_the_rest(
         answer = invoke(**call)
         if not json.loads(call["Payload"])["dry_run"]:
             arrived.set()
-            assert goes_on.wait(20)
+            assert goes_on.wait(DEADLINE)
         return answer
 
     monkeypatch.setattr(cli.replay, "invoke", held)
     form = {"selection": selection, "send": "all", "rate": "1", **REASON}
     answer = browser.submit("/replays", **form)
-    assert arrived.wait(20)
+    assert arrived.wait(DEADLINE)
     # The part that replaces itself asks for its successor until the replay has ended.
     part = browser.get(f"{answer.url}&part=job").text
     assert re.search(r'data-live="/replays\?number=\d+&amp;part=job"', part)

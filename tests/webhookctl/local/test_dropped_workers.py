@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from ministack.core import lambda_runtime
 
-from tests.waiting import eventually
+from tests.waiting import DEADLINE, eventually
 from webhookctl.local.processes.guarded_ministack import finish_invocations, wait_for_logs
 
 CODE = """
@@ -68,7 +68,7 @@ def unpacked(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[threading.Event,
 
     def waits(*arguments: Any, **options: Any) -> Any:
         ready.set()
-        assert go.wait(30)
+        assert go.wait(DEADLINE)
         return start(*arguments, **options)
 
     monkeypatch.setattr(lambda_runtime.subprocess, "Popen", waits)
@@ -83,7 +83,7 @@ def test_a_worker_that_is_dropped_before_its_process_starts_has_all_its_modules(
     dropped = worker(lambda_function=CODE, compiled_manifest="MANIFEST = 'whole'")
     with ThreadPoolExecutor(1) as pool:
         invocation = pool.submit(dropped.invoke, {}, "id-1")
-        assert ready.wait(30)
+        assert ready.wait(DEADLINE)
         lambda_runtime.kill_workers([dropped])
         go.set()
         answer = invocation.result()

@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
+from tests.waiting import DEADLINE
+
 Script = Callable[[socket.socket], None]
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 
@@ -63,7 +65,7 @@ class Server:
                 return
             self.connections += 1
             try:
-                peer.settimeout(10)
+                peer.settimeout(DEADLINE)
                 if context is not None:
                     peer = context.wrap_socket(peer, server_side=True)
                 script(peer)

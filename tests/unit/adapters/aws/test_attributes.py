@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook_inbox.adapters.aws.dynamodb import (
@@ -43,7 +43,6 @@ def test_each_type_has_its_notation(value: Any, wire: Any) -> None:
     assert type(from_wire(wire)) is type(value)
 
 
-@settings(deadline=None)
 @given(st.dictionaries(names, values))
 def test_any_row_comes_back(row: dict[str, Any]) -> None:
     assert row_from_wire(row_to_wire(row)) == row

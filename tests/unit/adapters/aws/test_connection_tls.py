@@ -12,10 +12,11 @@ import pytest
 from tests.stopwatch import Stopwatch
 from tests.unit.adapters.aws.certificates import Authority, made_authority
 from tests.unit.adapters.aws.servers import OK, Server, answers, read_request, serving
+from tests.waiting import DEADLINE
 from webhook_inbox.adapters.aws import connection as connections
 from webhook_inbox.adapters.aws.connection import Connection, Limits
 
-LONG = Limits(connect=5, read=5)
+LONG = Limits(connect=DEADLINE, read=DEADLINE)
 VERSIONS = [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]
 
 
@@ -60,7 +61,7 @@ def test_a_connection_that_the_server_closed_is_replaced(
     with serving(*scripts, context=context) as server:
         connection = to_localhost(server)
         connection.exchange("GET", "/", {}, b"")
-        assert server.ended.acquire(timeout=10)
+        assert server.ended.acquire(timeout=DEADLINE)
         assert connection.exchange("GET", "/", {}, b"").body == b"ok"
         connection.close()
 
@@ -157,7 +158,7 @@ def test_a_large_body_to_a_server_that_reads_slowly_is_given_up_in_time(
             pass  # the client gave up
 
     with serving(script, context=authority.context("localhost")) as server:
-        connection = to_localhost(server, Limits(connect=5, read=0.3))
+        connection = to_localhost(server, Limits(connect=DEADLINE, read=0.3))
         watch = Stopwatch()
         with pytest.raises(TimeoutError):
             connection.exchange("PUT", "/", {}, b"x" * 20_000_000)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook_inbox.adapters.aws.lambda_events import delivery_from, message_from
@@ -81,7 +81,6 @@ def test_an_event_without_a_body_has_an_empty_one() -> None:
     assert read(event).body == b""
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes_arrive_through_base64(body: bytes) -> None:
     encoded = base64.b64encode(body).decode()
@@ -89,7 +88,6 @@ def test_any_bytes_arrive_through_base64(body: bytes) -> None:
     assert read(http(body=encoded, isBase64Encoded=True)).body == body
 
 
-@settings(deadline=None)
 @given(st.text(max_size=200))
 def test_any_text_arrives_as_utf8(body: str) -> None:
     through_json = json.loads(json.dumps(http(body=body)))

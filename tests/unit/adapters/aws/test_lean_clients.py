@@ -173,7 +173,7 @@ def test_the_path_of_an_endpoint_is_kept(
 
 
 @given(key=st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_key_of_an_object_is_one_path_whatever_it_holds(key: str) -> None:
     aws = Aws((200, b""))
     with serving(*aws.scripts) as server, pytest.MonkeyPatch.context() as patch:

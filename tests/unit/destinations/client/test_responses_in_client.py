@@ -399,7 +399,7 @@ def test_no_signature_is_in_an_error() -> None:
         client(telling, attempt, sign="out").post("/notes")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.integers(min_value=0, max_value=6000), st.integers(min_value=4, max_value=5000))
 def test_no_beginning_of_a_secret_is_left_where_a_body_is_cut(before: int, length: int) -> None:
     secret = "sk_" + "a1" * (length // 2)

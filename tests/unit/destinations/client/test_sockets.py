@@ -10,6 +10,7 @@ import pytest
 
 from tests.stopwatch import Stopwatch
 from tests.unit.destinations.client.calling import Attempt
+from tests.waiting import DEADLINE
 from webhook_inbox.adapters.system import SystemClock
 from webhook_inbox.destinations.circuit import CallOutcome
 from webhook_inbox.destinations.client.client import DestinationClient
@@ -99,7 +100,7 @@ def listener() -> Iterator[Listener]:
 
 
 def attempt(**values: Any) -> Attempt:
-    return Attempt(deadline=datetime.now(UTC) + timedelta(seconds=30), values=values)
+    return Attempt(deadline=datetime.now(UTC) + timedelta(seconds=DEADLINE), values=values)
 
 
 def client(
@@ -110,7 +111,7 @@ def client(
     host: str = "127.0.0.1",
     **more: Any,
 ) -> DestinationClient:
-    spec = DestinationSpec("crm", f"{scheme}://{host}:{port}", **{"timeout": 5.0, **more})
+    spec = DestinationSpec("crm", f"{scheme}://{host}:{port}", **{"timeout": DEADLINE, **more})
     return HttpClients(clock=SystemClock())(spec, run or attempt())
 
 
@@ -136,10 +137,11 @@ def test_a_call_arrives_with_all_that_it_carries(listener: Listener) -> None:
 
 def test_an_answer_tells_how_long_it_took(listener: Listener) -> None:
     listener.answers(OK)
+    begun = datetime.now(UTC)
 
     answer = client(listener.port).get("/x")
 
-    assert timedelta(0) < answer.elapsed < timedelta(seconds=5)
+    assert timedelta(0) < answer.elapsed <= datetime.now(UTC) - begun
     assert answer.json() == {"id": 7}
 
 
@@ -169,7 +171,8 @@ def test_a_destination_that_never_answers_is_left_in_time(listener: Listener) ->
 
     assert str(error) == "crm: POST /notes: it did not answer in time"
     assert not error.refused
-    assert 0.4 < watch.seconds < 3
+    assert watch.wall > 0.4
+    assert watch.seconds < 3
     assert run.gate.answers == [CallOutcome.failed()]
 
 

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from tests.unit.handlers.ordering.stage import Stage
+from tests.waiting import DEADLINE
 from webhook_inbox import latest, sequence
 from webhook_inbox.adapters.memory.system import START
 from webhook_inbox.domain.model import Status
 from webhook_inbox.handlers.ordering.declaration import Ordering
 
 WORKERS = 3
-PATIENCE = 20.0  # seconds until a test that is stuck fails
 
 
 class Interleaving:
@@ -36,19 +36,19 @@ class Interleaving:
         gate = self.waiting.get(get_ident())
         if gate is not None:
             self.control.release()
-            assert gate.acquire(timeout=PATIENCE)
+            assert gate.acquire(timeout=DEADLINE)
 
     def run(self, work: Callable[[], Any]) -> None:
         """Runs `work` in every worker until all have come to its end."""
         threads = [Thread(target=self._begin, args=(work,)) for _ in range(WORKERS)]
         for thread in threads:
             thread.start()
-            assert self.control.acquire(timeout=PATIENCE)
+            assert self.control.acquire(timeout=DEADLINE)
         while self.waiting:
             self.dice.choice(list(self.waiting.values())).release()
-            assert self.control.acquire(timeout=PATIENCE)
+            assert self.control.acquire(timeout=DEADLINE)
         for thread in threads:
-            thread.join(PATIENCE)
+            thread.join(DEADLINE)
         if self.errors:
             raise self.errors[0]
 

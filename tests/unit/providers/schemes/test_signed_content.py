@@ -1,7 +1,7 @@
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
@@ -123,7 +123,6 @@ def test_headers_are_named_in_any_case_and_paths_as_they_are() -> None:
     assert template.fields == ("header:x-a", "headers:x-b", "json:aB", "form:cD", "body")
 
 
-@settings(deadline=None)
 @given(
     text=st.sampled_from(["{id}.{body}", "{body}.{id}", "{id}..{body}", "{body}..{id}"]),
     one=st.tuples(st.text("a.", max_size=5), st.text("a.", max_size=5)),
