@@ -10,16 +10,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from scripts import browser as chromium
 from tests.browser.seeded import Names, ShownInbox
+from tests.waiting import DEADLINE
 from webhook_inbox.adapters.system import SystemRandomness
 from webhookctl.console import application, guard, server
 from webhookctl.console.inbox import ConsoleInbox
 
 # Milliseconds; the pages of the doubles are loaded in a tenth of a second.
-PATIENCE = 10_000
+PATIENCE = DEADLINE * 1000
+# By default an expectation waits for five seconds, whatever the context says.
+expect.set_options(timeout=PATIENCE)
 # Reported as an error of the page, which fails its test.
 REPORTING = """
 document.addEventListener("securitypolicyviolation", (event) =>

@@ -34,9 +34,6 @@ WORK, ANNOUNCE, HANDLER, CALLED = "lab.work", "github.announce", "agent.hand_ove
 REASON = "agreed in the incident"
 TYPED = {"reason": REASON, "result": '{"pages": 3}', "name": "acct_12", "value": "a-new-secret"}
 
-# Milliseconds; a release imports the handlers.
-PATIENCE = 60_000
-
 
 @dataclass
 class Scene:
@@ -235,6 +232,6 @@ def test_an_action_is_performed(page: Page, stage: Stage, action: actions.FormAc
     page.goto(action.address(**scene.subject))
     for name in action.asks:
         page.locator(f"form.action [name={name}]").fill(TYPED[name])
-    page.locator("form.action button").last.click(timeout=PATIENCE)
-    expect(page.locator(".done")).to_contain_text(f"{action.title}: done.", timeout=PATIENCE)
+    page.locator("form.action button").last.click()
+    expect(page.locator(".done")).to_contain_text(f"{action.title}: done.")
     eventually(scene.is_done, what=action.title)

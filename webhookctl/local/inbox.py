@@ -131,13 +131,13 @@ class LocalInbox:
             self._runtime.signal_sink(signal.SIGCONT)
 
     def workers(self, kind: str = "processor") -> list[int]:
-        """Returns the process ids of the live Lambda workers of a kind of function."""
+        """Returns the ids of the live Lambda workers of a kind of function, or of a named one."""
         names = [f"ministack-lambda-{function.name}-" for function in self._functions(kind)]
         listed = {pid: command_line(pid) for pid in members(self.group)}
         return [pid for pid, line in listed.items() if any(name in line for name in names)]
 
     def kill_workers(self, kind: str = "processor") -> int:
-        """Kills the workers of a kind of function with SIGKILL; returns how many.
+        """Kills the workers of a kind of function, or of a named one; returns how many.
 
         Waits until they are gone: ministack would assign work to a worker that is still exiting.
         """
@@ -169,4 +169,4 @@ class LocalInbox:
             )
 
     def _functions(self, kind: str) -> list[Deployed]:
-        return [function for function in self._runtime.functions if function.kind == kind]
+        return [each for each in self._runtime.functions if kind in {each.kind, each.name}]

@@ -6,10 +6,9 @@ from typing import Final
 
 from playwright.sync_api import Locator, Page, expect
 
+from tests.browser.driving import PATIENCE
 from tests.waiting import eventually
 
-# Milliseconds; a canary is waited for two minutes.
-PATIENCE: Final = 150_000
 REASON: Final = "resolved in the console"
 
 
@@ -23,7 +22,7 @@ class BrowserOperator:
     def enter(self, link: str) -> None:
         """Opens the link that the session printed."""
         self._page.goto(link)
-        expect(self._page.locator("nav")).to_be_visible(timeout=PATIENCE)
+        expect(self._page.locator("nav")).to_be_visible()
 
     def open(self, title: str) -> None:
         """Opens a page of the menu."""
@@ -48,7 +47,7 @@ class BrowserOperator:
         form = self._page.locator("form.action")
         form.locator("[name=reason]").fill(REASON)
         form.get_by_role("button", name=button).click()
-        expect(self._page.locator(".done")).to_be_visible(timeout=PATIENCE)
+        expect(self._page.locator(".done")).to_be_visible()
 
     # -- replays
 
@@ -82,7 +81,7 @@ class BrowserOperator:
         self._shows("main", "The selection")
 
     def _shows(self, place: str, text: str) -> None:
-        expect(self._page.locator(place)).to_contain_text(text, timeout=PATIENCE)
+        expect(self._page.locator(place)).to_contain_text(text)
 
     def _sent(self, button: str | re.Pattern[str]) -> None:
         """Starts a replay, and waits for its end as the page shows it by itself."""

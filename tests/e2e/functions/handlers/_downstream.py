@@ -23,7 +23,7 @@ def post(ctx: Context, path: str, *, effect: str, body: Mapping[str, Any]) -> An
         Permanent: the downstream refused it for good.
         Transient: it may take it later.
     """
-    with httpx.Client(base_url=ctx.destination("sink").base_url, timeout=5) as client:
+    with httpx.Client(base_url=ctx.destination("sink").base_url, timeout=30) as client:
         return judged(client.post(path, json=body, **request_for(ctx, effect)))
 
 

@@ -34,9 +34,9 @@ def work(event: Event, ctx: Context) -> None:
     _obey(event, ctx)
 
 
-@lab.on("brief", backoff="fast", max_attempts=2, timeout=10)
+@lab.on("brief", backoff="fast", max_attempts=2, timeout=30)
 def hurry(event: Event, ctx: Context) -> None:
-    """Has ten seconds: a cold worker's imports take some of them on a slow machine."""
+    """Has 30 seconds: in these, others of its lane are done on a slow machine as well."""
     _obey(event, ctx)
 
 
@@ -58,7 +58,7 @@ def endure(event: Event, ctx: Context) -> None:
     _obey(event, ctx)
 
 
-@lab.on("booking", order=serial("account"), backoff="fast", max_attempts=100, lane="accounts")
+@lab.on("booking", order=serial("account"), backoff=PATIENT, max_attempts=100, lane="accounts")
 def book(event: Event, ctx: Context) -> None:
     """Takes an account's events in order, and goes on after a death."""
     _obey(event, ctx)
