@@ -16,7 +16,7 @@ from scripts.realinput.payloads import Payload
 MOST: Final = 5
 # Concurrent events, each with its deliveries.
 EVENTS_AT_ONCE: Final = 6
-PATIENCE: Final = 40.0
+PATIENCE: Final = 300.0  # seconds; a busy machine answers late, and an inbox that is down never
 PAUSE: Final = 0.5
 
 

@@ -3,7 +3,8 @@
 import html
 import re
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from time import process_time
 
 import pytest
@@ -14,7 +15,9 @@ from tests.webhookctl.console.conftest import Doctor
 from tests.webhookctl.console.million import Million
 from webhookctl.console.views import MENU
 
+Opens = Callable[[], AbstractContextManager[Browser]]
 MEGABYTE = 1 << 20
+TRIES = 3
 OLDER = re.compile(r'<a href="([^"]+)">Older events</a>')
 LISTS = (
     "/events?status=dead_letter",
@@ -30,23 +33,36 @@ LISTS = (
 
 
 @pytest.fixture
-def million(inbox: Inbox, cli: Cli, doctor: Doctor) -> Iterator[Browser]:
-    """The console over a million events."""
+def opens(inbox: Inbox, cli: Cli, doctor: Doctor) -> Opens:
+    """Opens a console over a million events; a new one has read nothing yet."""
     cli.local = True
     client("sqs").create_queue(QueueName="absent")
     inbox.table = Million(inbox.table, inbox.now)  # type: ignore[assignment]
-    with browsing(console_of(cli)) as opened:
+    return lambda: browsing(console_of(cli))
+
+
+@pytest.fixture
+def million(opens: Opens) -> Iterator[Browser]:
+    """The console over a million events."""
+    with opens() as opened:
         yield opened
 
 
 @pytest.mark.parametrize("path", [*(path for _, path in MENU), "/?window=7d", *LISTS])
-def test_every_page_answers_within_a_second(million: Browser, path: str) -> None:
-    begun = process_time()
-    answer = million.get(path)
-    took = process_time() - begun
+def test_every_page_answers_within_a_second(opens: Opens, path: str) -> None:
+    """By one of some tries: a try is slowed down by the machine's other work, and never sped up."""
+    assert any(seconds(opens, path) < 1 for _ in range(TRIES))
+
+
+def seconds(opens: Opens, path: str) -> float:
+    """Returns the processor time of a page."""
+    with opens() as million:
+        begun = process_time()
+        answer = million.get(path)
+        took = process_time() - begun
     assert answer.status_code == 200, answer.text
-    assert took < 1
     assert len(answer.content) < MEGABYTE
+    return took
 
 
 def test_the_memory_does_not_grow_with_the_ledger(million: Browser) -> None:
