@@ -1,5 +1,6 @@
 """`smoke`: passes on an inbox that works, names what does not, and leaves nothing behind."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -83,6 +84,23 @@ def test_it_passes_and_leaves_nothing_behind(cli: Cli, working: Inbox) -> None:
     assert set(working.vault.fetch()) == {"acme"}
     (request,) = cli.replay.payloads
     assert request["source"] == SMOKE
+
+
+@pytest.mark.parametrize(("local", "code"), [(False, 1), (True, 0)])
+def test_a_step_on_a_laptop_may_take_longer(
+    cli: Cli, idle: Inbox, monkeypatch: pytest.MonkeyPatch, *, local: bool, code: int
+) -> None:
+    """The workers of a busy machine start a minute late."""
+    start = idle.now + timedelta(seconds=60)
+
+    def sleep(seconds: float) -> None:
+        idle.clock.advance(seconds=seconds)
+        if idle.now > start:
+            idle.work()
+
+    monkeypatch.setattr(idle.clock, "sleep", sleep)
+    cli.local = local
+    assert cli("smoke").code == code
 
 
 def test_its_steps_as_json_are_one_object_each(cli: Cli, working: Inbox) -> None:
