@@ -62,7 +62,7 @@ def _killed_at_work(inbox: WholeInbox, directory: Path) -> list[str]:
         for event_id in events:
             inbox.settled("lab", event_id)
         with _at_work(inbox, directory / f"killed-{number}") as events:
-            # Those of the other lanes stay: a cold start is as long as a lost worker's lease.
+            # Other lanes keep theirs: on a slow machine, a cold start outlasts this lane's timeout.
             killed = inbox.kill_workers(inbox.processor(FRAGILE))
             # No worker is left to settle them.
             statuses = {run.status for e in events for run in inbox.runs("lab", e).values()}

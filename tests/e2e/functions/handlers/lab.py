@@ -16,8 +16,8 @@ from webhook_inbox import Backoff, Context, Event, Router, serial
 
 lab: Final = Router("lab")
 LOOK: Final = 0.02  # seconds between two looks at the file
-# A hundred attempts take 12 minutes, longer than a test waits for anything; the first waits, in
-# which an outage here ends on most machines, are a second.
+# A hundred attempts take 12 minutes on average, longer than a test waits for any state. The first
+# waits are a second, and an outage of a test usually ends within them.
 PATIENT: Final = Backoff(base=0.5, factor=2.0, cap=15.0)
 
 
