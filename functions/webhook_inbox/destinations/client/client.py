@@ -17,6 +17,7 @@ import httpx
 from httpx import USE_CLIENT_DEFAULT
 
 from webhook_inbox.destinations.client.attempt import OutboundCall
+from webhook_inbox.destinations.client.body import ACCEPTED, ANSWER_LIMIT
 from webhook_inbox.destinations.client.exchange import SAFE, Exchange, ReadResponse, named
 from webhook_inbox.destinations.client.recording import (
     BODY_LIMIT,
@@ -33,7 +34,6 @@ from webhook_inbox.domain.manifest import DestinationSpec
 from webhook_inbox.domain.ports import Clock
 from webhook_inbox.domain.secrets import REDACTED_FROM, redacted
 
-ANSWER_LIMIT: Final = 4 * 1024 * 1024
 # A safe request under an effect can be repeated at any time.
 READ_AGAIN: Final = timedelta(days=365)
 # Options that httpx takes when it sends a request, not when it builds one.
@@ -83,7 +83,7 @@ class DestinationClient(httpx.Client):
         super().__init__(
             base_url=spec.base_url,
             timeout=spec.timeout,
-            headers={"user-agent": user_agent(call)},
+            headers={"user-agent": user_agent(call), "accept-encoding": ACCEPTED},
             transport=Authorizing(transport, spec.base_url),
             trust_env=False,
         )
@@ -194,7 +194,7 @@ class DestinationClient(httpx.Client):
 
         def happen(key: str) -> dict[str, Any]:
             answered = self._sent(request, key, sending, limit=BODY_LIMIT)
-            record = to_record(answered.response, answered.body)
+            record = to_record(answered)
             # The response may repeat the credentials of the call: they are not recorded (G10).
             redact = partial(self._credentials.redact, shortest=REDACTED_FROM)
             return {name: redacted(part, redact) for name, part in record.items()}
@@ -214,7 +214,7 @@ class DestinationClient(httpx.Client):
         answered = self._sent(request, key, sending, limit=ANSWER_LIMIT)
         response = answered.response
         if answered.body is None:
-            raise self._too_large(request, response)
+            raise self._unreadable(request, answered)
         # The content-length of a response to HEAD is that of the GET.
         dropped = _UNPACKED - {"content-length"} if request.method == "HEAD" else _UNPACKED
         whole = httpx.Response(
@@ -228,11 +228,9 @@ class DestinationClient(httpx.Client):
             whole.elapsed = response.elapsed
         return whole
 
-    def _too_large(self, request: httpx.Request, response: httpx.Response) -> Exception:
-        text = (
-            f"{named(self._spec, request)} answered {response.status_code} with more than"
-            f" {ANSWER_LIMIT // 2**20} MB: ask for less, or stream it"
-        )
+    def _unreadable(self, request: httpx.Request, answered: ReadResponse) -> Exception:
+        status = answered.response.status_code
+        text = f"{named(self._spec, request)} answered {status}, but its body {answered.unread}"
         # The effect was executed: a permanent failure would say that it was not.
         done = request.method not in SAFE and self._call.effects.current_key()
         return Transient(text) if done else Permanent(text)

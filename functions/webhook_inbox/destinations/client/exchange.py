@@ -7,7 +7,9 @@ from typing import Final
 
 import httpx
 
+from webhook_inbox.destinations.circuit import CallOutcome
 from webhook_inbox.destinations.client.attempt import OutboundCall
+from webhook_inbox.destinations.client.body import ALLOWANCE, Allowance, UnreadableBody, too_large
 from webhook_inbox.destinations.client.transport import AUTHORIZATION, failure_of, in_time
 from webhook_inbox.destinations.credentials import DestinationCredentials
 from webhook_inbox.destinations.responses import (
@@ -36,10 +38,17 @@ Send = Callable[[httpx.Request], httpx.Response]
 
 @dataclass(frozen=True, slots=True)
 class ReadResponse:
-    """A response and its body, which is None if it exceeds the limit or was not read."""
+    """A response with its body.
+
+    Attributes:
+        response: whose body is read already, or left to a handler that reads it as a stream.
+        body: None if it was not read.
+        unread: why it could not be read, as "exceeds 4 MB"; "" otherwise.
+    """
 
     response: httpx.Response
-    body: bytes | None
+    body: bytes | None = None
+    unread: str = ""
 
 
 class Exchange:
@@ -67,7 +76,7 @@ class Exchange:
             request: complete but for its credentials.
             send: sends it; returns a response with an unread body.
             keyed: whether it has an idempotency key.
-            limit: the bytes of the body to read at most; None leaves it unread.
+            limit: the bytes of the body to read at most; None leaves it to a stream.
 
         Raises:
             Permanent: retrying will not change the response, or the request cannot be sent.
@@ -79,17 +88,22 @@ class Exchange:
         authorization = self._credentials.authorization()
         call.gate.enter(spec, call.reservations, until=call.deadline - MARGIN - SHORTEST)
         end = self._end(request)
+        allowance = Allowance(lambda: self._left(end))
         request.extensions = {
             **own,
             **in_time(own["timeout"], seconds=self._left(end), left=lambda: self._left(end)),
             AUTHORIZATION: authorization,
+            ALLOWANCE: allowance,
         }
         try:
-            return self._response(request, send(request), keyed=keyed, limit=limit, end=end)
+            answered = self._response(request, send(request), keyed=keyed, limit=limit)
         except httpx.RequestError as error:
             raise self._failure(request, error) from None
         finally:
             request.extensions = own
+        if limit is None:
+            allowance.lift()
+        return answered
 
     def _response(
         self,
@@ -98,7 +112,6 @@ class Exchange:
         *,
         keyed: bool,
         limit: int | None,
-        end: datetime,
     ) -> ReadResponse:
         verdict = classify(
             response.status_code,
@@ -110,29 +123,17 @@ class Exchange:
         )
         if verdict.meaning is not ResponseClass.OK:
             wait = self._call.gate.report(self._spec, verdict.answer)
-            said = self._said(response, end)
+            said = self._said(response)
             text = f"{self._named(request)} answered {response.status_code}"
             raise verdict.error(
                 f"{text}: {said[:EXCERPT]}" if said else text,
                 key_used=keyed and says_key_used(said),
                 wait=wait,
             )
-        body = None if limit is None else self._read(response, limit, end)
+        answered = ReadResponse(response) if limit is None else _read(response, limit)
+        # A destination that answers works, whether its body can be read or not.
         self._call.gate.report(self._spec, verdict.answer)
-        return ReadResponse(response, body)
-
-    def _read(self, response: httpx.Response, limit: int, end: datetime) -> bytes | None:
-        body = bytearray()
-        try:
-            for chunk in response.iter_bytes():
-                body += chunk
-                if len(body) > limit:
-                    return None
-                if self._clock.now() >= end:
-                    raise httpx.ReadTimeout("the body exceeded the time limit")
-        finally:
-            response.close()
-        return bytes(body)
+        return answered
 
     # -- time limits
 
@@ -155,6 +156,12 @@ class Exchange:
     # -- errors
 
     def _failure(self, request: httpx.Request, error: httpx.RequestError) -> Exception:
+        if isinstance(error, UnreadableBody):
+            self._call.gate.report(self._spec, CallOutcome.ok())
+            return Permanent(
+                f"{self._named(request)} was redirected, but a body on the way {error}",
+                doubtful=request.method not in SAFE,
+            )
         failure = failure_of(error)
         if failure is None:
             # The text of the error may show the value of a header, so only its class is named.
@@ -166,13 +173,13 @@ class Exchange:
         why = f"{failure} ({error})" if verdict.refused else str(failure)
         return verdict.error(f"{self._named(request)}: {why}"[:TEXT], wait=wait)
 
-    def _said(self, response: httpx.Response, end: datetime) -> str:
+    def _said(self, response: httpx.Response) -> str:
         """Returns the beginning of a response's body as one line, without secrets."""
         read, whole = bytearray(), False
         try:
             for chunk in response.iter_bytes():
                 read += chunk
-                if len(read) > EXCERPT_BYTES or self._clock.now() >= end:
+                if len(read) > EXCERPT_BYTES:
                     break
             else:
                 whole = True
@@ -188,6 +195,21 @@ class Exchange:
 
     def _named(self, request: httpx.Request) -> str:
         return self._credentials.redact(named(self._spec, request))
+
+
+def _read(response: httpx.Response, limit: int) -> ReadResponse:
+    """Returns a response with its body, unless it exceeds the limit or cannot be decoded."""
+    body = bytearray()
+    try:
+        for piece in response.iter_bytes():
+            body += piece
+            if len(body) > limit:
+                raise too_large(limit)
+    except UnreadableBody as error:
+        return ReadResponse(response, unread=str(error))
+    finally:
+        response.close()
+    return ReadResponse(response, bytes(body))
 
 
 def named(spec: DestinationSpec, request: httpx.Request) -> str:

@@ -8,11 +8,15 @@ from typing import Any, Final
 
 import httpx
 
+from webhook_inbox.destinations.client.body import too_large
+from webhook_inbox.destinations.client.exchange import ReadResponse
 from webhook_inbox.domain.errors import Permanent
 from webhook_inbox.domain.manifest import DestinationSpec
 
 # As JSON; the result of an effect is limited to 300 KB (effects/journal.py).
 BODY_LIMIT: Final = 256 * 1024
+# The extension of a response without a body that says why.
+UNREAD: Final = "webhook_inbox.unread"
 # The recorded headers: handlers read them, or support asks for them. Cookies are secrets.
 HEADERS: Final = (
     "cf-ray",
@@ -36,10 +40,12 @@ HEADERS: Final = (
 )
 
 
-def to_record(response: httpx.Response, body: bytes | None) -> dict[str, Any]:
-    """Returns a response as JSON data; `body` is None for one that is too large to record."""
+def to_record(answered: ReadResponse) -> dict[str, Any]:
+    """Returns a response as JSON data, without a body that is unread or too large to record."""
+    response = answered.response
     headers = {name: response.headers[name] for name in HEADERS if name in response.headers}
-    return {"status": response.status_code, "headers": headers, **_body(body)}
+    unread = {"unread": answered.unread} if answered.unread else {}
+    return {"status": response.status_code, "headers": headers, **_body(answered.body), **unread}
 
 
 def from_record(record: Mapping[str, Any], request: httpx.Request) -> httpx.Response:
@@ -50,13 +56,16 @@ def from_record(record: Mapping[str, Any], request: httpx.Request) -> httpx.Resp
     elif "text" in record:
         content = record["text"].encode()
     else:
-        unread = httpx.ByteStream(b"")
-        return BodilessResponse(status, headers=headers, stream=unread, request=request)
+        why = {UNREAD: record.get("unread") or str(too_large(BODY_LIMIT))}
+        empty = httpx.ByteStream(b"")
+        return BodilessResponse(
+            status, headers=headers, stream=empty, request=request, extensions=why
+        )
     return httpx.Response(status, headers=headers, content=content, request=request)
 
 
 class BodilessResponse(httpx.Response):
-    """A response whose body was too large to record: reading it is a permanent failure."""
+    """A response that was recorded without its body: reading it is a permanent failure."""
 
     @property
     def content(self) -> bytes:
@@ -65,10 +74,8 @@ class BodilessResponse(httpx.Response):
 
     def iter_raw(self, chunk_size: int | None = None) -> Iterator[bytes]:  # noqa: ARG002 - httpx's
         """Raises `Permanent`."""
-        raise Permanent(
-            f"the response body exceeds {BODY_LIMIT // 1024} KB and was not recorded:"
-            " do not read it, request less, or fetch it with a GET"
-        )
+        why = self.extensions[UNREAD]
+        raise Permanent(f"the response was recorded without its body, which {why}")
 
 
 def _body(body: bytes | None) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Sends calls to one origin, with credentials and within a time limit."""
+"""Sends calls to one origin, with credentials and within limits of time and bytes."""
 
 import socket
 import ssl
@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import httpx
 
+from webhook_inbox.destinations.client.body import ALLOWANCE, Allowance, with_bounded_body
 from webhook_inbox.destinations.credentials import Authorization
 from webhook_inbox.destinations.responses import TransportFailure
 from webhook_inbox.domain.errors import Permanent
@@ -19,7 +20,8 @@ _NOT_SENT: Final = (httpx.ConnectTimeout, httpx.PoolTimeout)
 class Authorizing(httpx.BaseTransport):
     """Adds the credentials after the last place that logs or raises a request.
 
-    It sends to one origin only: a redirect cannot send the credentials to another host.
+    It sends to one origin only: a redirect cannot send the credentials to another host. And it is
+    the only place that decodes bodies, those of redirects included.
     """
 
     def __init__(self, inner: httpx.BaseTransport, base_url: str) -> None:
@@ -35,11 +37,14 @@ class Authorizing(httpx.BaseTransport):
         for name, value in granted.headers.items():
             headers.setdefault(name, value)
         url = request.url.copy_merge_params(granted.query) if granted.query else request.url
-        extensions = {k: v for k, v in request.extensions.items() if k != AUTHORIZATION}
+        # Without one: a request of the handler's own `auth`, such as that of a token.
+        allowance = request.extensions.get(ALLOWANCE) or Allowance()
+        own = {AUTHORIZATION, ALLOWANCE}
+        extensions = {name: value for name, value in request.extensions.items() if name not in own}
         sent = httpx.Request(
             request.method, url, headers=headers, stream=request.stream, extensions=extensions
         )
-        return self._inner.handle_request(sent)
+        return with_bounded_body(self._inner.handle_request(sent), allowance)
 
     def close(self) -> None:
         """Does nothing: other clients share the transport."""

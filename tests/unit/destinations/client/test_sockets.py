@@ -1,7 +1,9 @@
 """`ctx.http` over real sockets: what no transport in memory shows."""
 
+import gzip
 import socket
 import threading
+import tracemalloc
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -285,7 +287,7 @@ def test_an_answer_without_end_is_not_read_to_its_end(listener: Listener) -> Non
 
     listener.script = script
 
-    with pytest.raises(Permanent, match="more than 4 MB"):
+    with pytest.raises(Permanent, match="exceeds 4 MB"):
         client(listener.port).get("/export")
     listener.close()
 
@@ -311,3 +313,20 @@ def test_a_redirect_elsewhere_takes_nothing_there(listener: Listener) -> None:
 
     with pytest.raises(Permanent, match=r"localhost is not 127\.0\.0\.1: not sent"):
         crm.get("/x", follow_redirects=True)
+
+
+def test_640_bytes_do_not_become_628_mb(listener: Listener) -> None:
+    body = gzip.compress(gzip.compress(bytes(64 * 2**20), mtime=0), mtime=0)
+    assert len(body) < 640
+    head = f"HTTP/1.1 200 OK\r\nContent-Encoding: gzip, gzip\r\nContent-Length: {len(body)}\r\n\r\n"
+    listener.answers(head.encode() + body)
+    crm = client(listener.port)
+    tracemalloc.start()
+
+    with pytest.raises(Permanent, match="its body has the encoding 'gzip, gzip'"):
+        crm.get("/export")
+
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 8 * 2**20
+    assert b"\r\naccept-encoding: gzip\r\n" in listener.received[0].lower()
