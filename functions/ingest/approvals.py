@@ -6,7 +6,6 @@ and its confirmation decides, once, as the person whom the link names.
 
 from collections.abc import Mapping
 from contextlib import suppress
-from traceback import format_exception
 from typing import Any, Final
 from urllib.parse import parse_qsl, unquote
 
@@ -104,7 +103,10 @@ class Approving:
             self._logger.error("approval unavailable", extra={"reason": str(error)})
             status, page = 503, message_page("Try again", _UNAVAILABLE)
         except Exception as error:  # noqa: BLE001 - a fault of this software, answered as such
-            told = _without(token, "".join(format_exception(error)))
+            # Loaded with the first fault.
+            from webhook_inbox.domain.error_text import traceback_text  # noqa: PLC0415
+
+            told = _without(token, traceback_text(error))
             self._logger.error("approval broken", extra={"reason": told})
             status, page = 503, message_page("Try again", _UNAVAILABLE)
         return _response(status, "" if method == "HEAD" else page)

@@ -115,7 +115,7 @@ class Records:
         except ForeignMessage as error:
             return RunResult(RunOutcome.FOREIGN, detail=str(error))
         except Exception as error:  # noqa: BLE001 - our own fault: raised, it would go unlogged
-            return RunResult(RunOutcome.BROKEN, error=error)
+            return RunResult(RunOutcome.BROKEN, error=error, hide=processor.hide)
 
 
 def respond(

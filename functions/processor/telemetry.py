@@ -7,14 +7,13 @@ import logging
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from itertools import islice
-from traceback import format_exception
 from typing import Any, Final
 
 from aws_lambda_powertools import Logger
 
 from webhook_inbox.adapters.aws.embedded_metrics import MetricLines
 from webhook_inbox.domain import metrics as catalogue
-from webhook_inbox.domain.error_text import error_class, error_line
+from webhook_inbox.domain.error_text import error_class, error_line, traceback_text
 from webhook_inbox.domain.errors import ForeignMessage
 from webhook_inbox.domain.manifest import SPLIT, Manifest
 from webhook_inbox.domain.metrics import Duplicate, Metric
@@ -159,7 +158,7 @@ def _caused(error: BaseException | None, redact: Callable[[str], str]) -> dict[s
     # Not by exc_info: the formatter would write the error's text as it is.
     if error is None:
         return {}
-    text = redact("".join(format_exception(error)))
+    text = redact(traceback_text(error))
     return {
         "error_class": error_class(error),
         "error_line": error_line(error),

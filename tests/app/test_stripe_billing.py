@@ -65,7 +65,7 @@ def test_a_shop_that_is_down_is_asked_again(inbox: Inbox) -> None:
 def test_a_body_that_is_no_invoice_is_dead_at_once(inbox: Inbox) -> None:
     run = inbox.run("stripe.fulfil", paid(data={"object": {"id": 7}}))
     assert run.status == "dead_letter"
-    assert run.error.startswith("permanent: the body is no InvoiceEvent")
+    assert run.error.startswith("permanent: the body is not a valid InvoiceEvent")
     assert inbox.destinations["sink"].requests == []
 
 

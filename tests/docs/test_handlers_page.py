@@ -48,7 +48,7 @@ def test_an_event_is_read(opened: Open) -> None:
     assert run.effects["seen"].result == ["e-1", "paid", "o-1", 5]
 
     other = chapter.run(chapter.inbox(), "shop.read", {"cents": 5})
-    assert other.error.startswith("permanent: the body is no Order")
+    assert other.error.startswith("permanent: the body is not a valid Order")
 
 
 def test_a_context_is_used(opened: Open) -> None:

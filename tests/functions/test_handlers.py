@@ -102,7 +102,7 @@ def test_an_invoice_that_is_none_is_dead_at_once(inbox: Inbox, sink: Sink) -> No
     run = inbox.account.run("stripe", "evt_1", "stripe.fulfil")
     assert run is not None
     assert run.status is Status.DEAD_LETTER
-    assert run.last_error.startswith("permanent: the body is no InvoiceEvent")
+    assert run.last_error.startswith("permanent: the body is not a valid InvoiceEvent")
     assert sink.effects.all() == {}
 
 

@@ -4,9 +4,10 @@ The runs of a handler whose failures have the same class, line and normalised te
 """
 
 import re
+from collections.abc import Mapping
 from hashlib import sha256
-from traceback import walk_tb
-from typing import Final, NamedTuple
+from traceback import format_exception, walk_tb
+from typing import Any, Final, NamedTuple
 
 from webhook_inbox.domain.errors import InboxError
 
@@ -16,6 +17,8 @@ LINE_LIMIT: Final = 200
 CLASS_LIMIT: Final = 100
 # Longer texts are cut before they are normalised: a stored error has at most 1 KB.
 READ_LIMIT: Final = 2_000
+# The mistakes that the text of a mismatch names.
+MISTAKES: Final = 20
 # The characters of a normalised text that distinguish groups.
 MESSAGE_LIMIT: Final = 300
 
@@ -63,12 +66,69 @@ def error_group(recorded_class: str, line: str, text: str) -> ErrorGroup:
 
 def describe(error: BaseException) -> str:
     """Returns an error's text, "Class: message"; the library's own classes are left out."""
-    try:
-        text = str(error)
-    except BaseException:  # noqa: BLE001 - a handler's exception may even raise SystemExit
-        text = "(its text cannot be printed)"
+    text = text_of(error)
     own = isinstance(error, InboxError) and type(error).__module__.startswith("webhook_inbox.")
     return text if own and text else f"{type(error).__name__}: {text}".removesuffix(": ")
+
+
+def text_of(error: BaseException) -> str:
+    """Returns the text of an error, without the input of a validation.
+
+    pydantic shows a part of its input, which no search for the whole value would find.
+    """
+    try:
+        text = _mismatches(error) or str(error)
+    except BaseException:  # noqa: BLE001 - a handler's exception may even raise SystemExit
+        text = "(its text cannot be printed)"
+    return _without_inputs(text)
+
+
+def traceback_text(error: BaseException) -> str:
+    """Returns the traceback of an error with its causes and groups, without inputs as `text_of`."""
+    return _without_inputs("".join(format_exception(error)))
+
+
+def shorten(text: str, limit: int) -> str:
+    """Returns the beginning of a text, with "…" where it was cut.
+
+    The mark shows `PersonalTexts.hide` where a value may have been cut.
+    """
+    return text if len(text) <= limit else f"{text[:limit]}…"
+
+
+# In a text of pydantic's: "[type=int_parsing, input_value='ada@…example', input_type=str]", and the
+# line below it. The input may look like the end of the line, or have lines of its own; and a text
+# that was cut may lack the end.
+_INPUT: Final = re.compile(
+    r", input_value=(?:[^\n]*, input_type=[^\n]*\](?=\n|\Z)"
+    r"|.*?, input_type=[^\n]*\](?=\n|\Z)|[^\n]*)"
+    r"|\n[ |]*For further information visit https://errors\.pydantic\.dev/\S*",
+    re.DOTALL,
+)
+
+
+def _without_inputs(text: str) -> str:
+    return _INPUT.sub(lambda found: "]" if found[0].endswith("]") else "", text)
+
+
+def _mismatches(error: BaseException) -> str:
+    """Returns the text of pydantic's ValidationError without its input; "" for other errors.
+
+    pydantic is not imported: its errors exist only where a handler has loaded it.
+    """
+    if not type(error).__module__.startswith("pydantic") or not isinstance(error, ValueError):
+        return ""
+    listed = getattr(error, "errors", None)
+    if listed is None:
+        return ""
+    every = listed(include_input=False, include_url=False, include_context=False)
+    texts = [": ".join(filter(None, (_place(each), each["msg"]))) for each in every[:MISTAKES]]
+    more = [f"and {len(every) - MISTAKES} more"] if len(every) > MISTAKES else []
+    return "; ".join([*texts, *more])
+
+
+def _place(mismatch: Mapping[str, Any]) -> str:
+    return ".".join(map(str, mismatch["loc"]))
 
 
 def error_class(error: BaseException | None) -> str:

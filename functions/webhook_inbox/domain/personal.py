@@ -5,16 +5,29 @@ for in every element.
 """
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
+from itertools import islice
 from typing import Any, Final
-from urllib.parse import quote, quote_plus
+
+from webhook_inbox.domain.spellings import spellings
 
 PERSONAL: Final = "[personal]"
 # Replaces the texts of an event whose payload was erased.
 ERASED: Final = "(erased)"
 # A shorter value may be a part of ordinary words.
 HIDDEN_FROM: Final = 4
+# The middle of a longer text is left out. Its consumers cut it further, and the search for parts of
+# values takes time.
+TEXT_LIMIT: Final = 32_000
+# The places that are tried for one part; if a text repeats more, all of them are removed.
+TRIED: Final = 20
+# A text with more places where it may be cut is not an error that a person reads.
+CUTS: Final = 1000
+# Where a value may have been cut: before "…" or the end of a line, and after "…".
+_CUT_AFTER: Final = re.compile(r"…|\.\.\.|(?<=.)$", re.MULTILINE)
+_CUT_BEFORE: Final = re.compile(r"…|\.\.\.")
 
 
 def masked(body: bytes, paths: Sequence[str]) -> bytes:
@@ -47,22 +60,40 @@ class PersonalTexts:
         erased: whether the event's payload was erased after it was read.
     """
 
-    def __init__(self, paths: Sequence[str] = ()) -> None:
-        self.body = b""
+    def __init__(self, paths: Sequence[str] = (), body: bytes = b"") -> None:
+        self.body = body
         self.erased = False
         self._paths = paths
 
     def hide(self, text: str) -> str:
-        """Returns the text without the values, nor their forms in JSON and URLs.
+        """Returns the text without the values in all their `spellings`.
 
-        Values of less than 4 characters stay, and so do values that the handler has changed. After
-        an erasure the whole text is replaced.
+        What a cut left of a value, at "…" or at the end of a line, is removed too. Parts of less
+        than 4 characters stay, and so do values that the handler has changed. After an erasure the
+        whole text is replaced.
         """
         if self.erased:
             return ERASED
         if self._paths and self.body:
             for form in self._forms:
                 text = text.replace(form, PERSONAL)
+            text = self._without_parts(text)
+        return text
+
+    def _without_parts(self, text: str) -> str:
+        half = TEXT_LIMIT // 2
+        text = text if len(text) <= TEXT_LIMIT else f"{text[:half]}…{text[-half:]}"
+        ends = {
+            text[max(0, cut.start() - HIDDEN_FROM) : cut.start()]
+            for cut in _CUT_AFTER.finditer(text)
+        }
+        ends |= {text[cut.end() : cut.end() + HIDDEN_FROM] for cut in _CUT_BEFORE.finditer(text)}
+        if not any(len(end) == HIDDEN_FROM and end in self._every_form for end in ends):
+            return text
+        if len(_CUT_AFTER.findall(text)) > CUTS:
+            return PERSONAL
+        for form in self._forms:
+            text = _without_cut_forms(text, form)
         return text
 
     @cached_property
@@ -73,9 +104,13 @@ class PersonalTexts:
             return []
         places = (place for path in self._paths for place in _places(data, path.split(".")))
         values = {text for holder, name in places for text in _texts(holder[name])}
-        forms = {form for text in values if len(text) >= HIDDEN_FROM for form in _written(text)}
+        forms = {form for text in values if len(text) >= HIDDEN_FROM for form in spellings(text)}
         # The longest first, since one may be the prefix of another.
-        return sorted(forms, key=len, reverse=True)
+        return sorted((form for form in forms if form.strip()), key=len, reverse=True)
+
+    @cached_property
+    def _every_form(self) -> str:
+        return "\0".join(self._forms)
 
 
 def _places(data: Any, names: Sequence[str]) -> Iterator[tuple[Any, Any]]:
@@ -101,6 +136,9 @@ def _object(repeats: list[str], pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        # The names of a table that is keyed by data, such as addresses, are data too.
+        yield from (name for name in value if not name.isidentifier())
     if isinstance(value, dict | list):
         for each in value.values() if isinstance(value, dict) else value:
             yield from _texts(each)
@@ -108,9 +146,40 @@ def _texts(value: Any) -> Iterator[str]:
         yield str(value)
 
 
-def _written(text: str) -> Iterator[str]:
-    yield text
-    yield from (json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1])
-    yield repr(text)[1:-1]
-    raw = text.encode(errors="replace")
-    yield from (quote(raw, safe=""), quote_plus(raw))
+def _without_cut_forms(text: str, form: str) -> str:
+    """Returns the text without the beginnings of a form where it was cut, nor ends after a cut."""
+    start, ending = form[:TEXT_LIMIT], form[-TEXT_LIMIT:]
+    for end in sorted((cut.start() for cut in _CUT_AFTER.finditer(text)), reverse=True):
+        begin = _beginning_of(start, text, end)
+        text = f"{text[:begin]}{PERSONAL}{text[end:]}" if begin < end else text
+    for begin in sorted((cut.end() for cut in _CUT_BEFORE.finditer(text)), reverse=True):
+        end = _end_of(ending, text, begin)
+        text = f"{text[:begin]}{PERSONAL}{text[end:]}" if begin < end else text
+    return text
+
+
+def _beginning_of(form: str, text: str, end: int) -> int:
+    """Returns where the longest beginning of a form starts that ends there in a text, or `end`."""
+    if text[max(0, end - HIDDEN_FROM) : end] not in form:
+        return end
+    low = max(0, end - len(form))
+    places = list(islice(_places_of(form[:HIDDEN_FROM], text, low, end), TRIED))
+    unknown = places[0] if len(places) == TRIED else end
+    return next((place for place in places if form.startswith(text[place:end])), unknown)
+
+
+def _end_of(form: str, text: str, begin: int) -> int:
+    """Returns where the longest end of a form ends that begins there in a text, or `begin`."""
+    first = text[begin : begin + HIDDEN_FROM]
+    if len(first) < HIDDEN_FROM:
+        return begin
+    places = list(islice(_places_of(first, form, 0, len(form)), TRIED))
+    unknown = begin + len(form) - places[0] if len(places) == TRIED else begin
+    ends = (place for place in places if text.startswith(form[place:], begin))
+    return next((begin + len(form) - place for place in ends), unknown)
+
+
+def _places_of(part: str, text: str, low: int, end: int) -> Iterator[int]:
+    while (low := text.find(part, low, end)) >= 0:
+        yield low
+        low += 1

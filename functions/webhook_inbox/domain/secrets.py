@@ -2,18 +2,18 @@
 
 import json
 import re
-from base64 import b64encode
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final
-from urllib.parse import quote, quote_plus, unquote
+from urllib.parse import unquote
 
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.ports import Clock, SecretStore
 from webhook_inbox.domain.secret_document import Secrets, in_force
+from webhook_inbox.domain.spellings import spellings
 
 LIFE: Final = timedelta(seconds=60)
 # An operator sets a missing secret and then tries it.
@@ -175,7 +175,7 @@ FORMS: Final = 2048
 def _forms(secret: str) -> tuple[str, ...]:
     """Returns the forms in which a text may have a secret, or a part of one."""
     texts = [secret, *_parts(secret)]
-    forms = {form for text in texts if len(text) >= REDACTED_FROM for form in _written(text)}
+    forms = {form for text in texts if len(text) >= REDACTED_FROM for form in spellings(text)}
     return tuple(forms)
 
 
@@ -210,31 +210,6 @@ _BORDERS: Final = re.compile("[/?#&=]")
 _TOKEN: Final = re.compile(
     r"(?=.*[A-Za-z])(?=.*[0-9]).{8,}|(?=.*[a-z])(?=.*[A-Z]).{16,}", re.DOTALL
 )
-
-
-def _written(text: str) -> Iterator[str]:
-    raw = text.encode(errors="replace")
-    yield text
-    yield from (raw.hex(), raw.hex().upper())
-    yield from (json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1])
-    every = "".join(f"%{byte:02X}" for byte in raw)
-    for encoded in (*(quote(raw, safe=safe) for safe in _UNESCAPED), quote_plus(raw), every):
-        yield encoded
-        yield _ESCAPE.sub(lambda found: found[0].lower(), encoded)
-    for ahead in range(3):
-        # The digits at either end also depend on the neighbouring bytes.
-        digits = b64encode(bytes(ahead) + raw).decode()
-        certain = digits[ahead + bool(ahead) : (ahead + len(raw)) * 8 // 6]
-        yield from (certain, certain.translate(_FOR_URLS))
-
-
-# The characters that `quote`, encodeURIComponent, encodeURI and requests leave in a URL, with and
-# without the percent sign, beside those that none escapes.
-_UNESCAPED: Final = (
-    "", "/", "!'()*", "!#$&'()*+,/:;=?@", "!#$&'()*+,/:;=?@[]", "!#$%&'()*+,/:;=?@[]",
-)  # fmt: skip
-_ESCAPE: Final = re.compile("%[0-9A-F]{2}")
-_FOR_URLS: Final = str.maketrans("+/", "-_")
 
 
 def redacted(data: Any, redact: Callable[[str], str]) -> Any:

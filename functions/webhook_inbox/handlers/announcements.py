@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
 
-from webhook_inbox.domain.error_text import describe
+from webhook_inbox.domain.error_text import describe, shorten
 from webhook_inbox.domain.errors import ConditionFailed, Permanent, Transient, Unavailable
 from webhook_inbox.domain.idempotency import key_of
 from webhook_inbox.domain.manifest import ApproversSpec
@@ -192,7 +192,7 @@ class Announcer:
             why = self._tell(asked, person, route, calls, end)
             why = why or self._note_sent(asked, asking, person)
             if why:
-                asked.unannounced = {**asked.unannounced, person: why}
+                asked.unannounced = {**asked.unannounced, person: asking.hide(why)}
         if asked.unannounced:
             self._retry_later(asked, asking)
 
@@ -208,7 +208,7 @@ class Announcer:
         except Exception as error:  # noqa: BLE001 - whatever it is, the run stays held
             address = route.partition(":")[2]
             told = self._secrets.redact(describe(error)).replace(address, "[address]")
-            return told[:REASON_LIMIT]
+            return shorten(told, REASON_LIMIT)
         return ""
 
     def _link(self, request: RequestRow, person: str) -> str:
@@ -240,7 +240,7 @@ class Announcer:
             )
             asking.note(AuditedAction.ANNOUNCE, asked.request, now, person=person)
         except Unavailable as error:
-            return f"sent, and not recorded: {error}"[:REASON_LIMIT]
+            return shorten(f"sent, and not recorded: {error}", REASON_LIMIT)
         return ""
 
     @staticmethod
@@ -289,4 +289,4 @@ def _require_ok(answer: Any) -> None:
     told = answer.json()
     if not isinstance(told, dict) or told.get("ok") is not True:
         error = told.get("error", "unknown") if isinstance(told, dict) else "unknown"
-        raise Permanent(f"Slack answered {str(error)[:REASON_LIMIT]!r}")
+        raise Permanent(f"Slack answered {shorten(str(error), REASON_LIMIT)!r}")

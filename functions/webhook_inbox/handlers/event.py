@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol, TypeVar, overload
 
+from webhook_inbox.domain.error_text import text_of
 from webhook_inbox.domain.errors import Permanent
 from webhook_inbox.handlers.schema_versions import Versions
 
@@ -56,7 +57,8 @@ class Event:
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError) as error:
-            raise Permanent(f"the body is not JSON: {error}") from error
+            # Not from it: it has the whole body as an attribute.
+            raise Permanent(f"the body is not JSON: {error}") from None
 
     @property
     def version(self) -> str:
@@ -85,4 +87,6 @@ class Event:
         try:
             return model.model_validate_json(self.body)
         except ValueError as error:
-            raise Permanent(f"the body is no {model.__name__}: {error}") from error
+            # Not from it: its own text shows parts of the body, wherever a handler logs it.
+            mistakes = text_of(error)
+            raise Permanent(f"the body is not a valid {model.__name__}: {mistakes}") from None

@@ -42,7 +42,13 @@ class Versions:
         plain = isinstance(told, str | int) and not isinstance(told, bool)
         version = str(told) if plain else self.absent if told is None else ""
         if version not in self.models:
-            asked = f"version {told!r} at {self.path}" if told is not None else f"no {self.path}"
+            asked = f"{_shown(told)} at {self.path}" if told is not None else f"no {self.path}"
             supported = ", ".join(map(repr, self.models))
             raise Permanent(f"the payload has {asked}, and this handler supports {supported}")
         return version
+
+
+def _shown(version: Any) -> str:
+    # An object or a list may hold any part of the payload.
+    held = isinstance(version, dict | list)
+    return type(version).__name__ if held else f"version {version!r}"

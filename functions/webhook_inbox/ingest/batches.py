@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, Self
 
+from webhook_inbox.domain.error_text import shorten
 from webhook_inbox.domain.errors import Deferred, Permanent, Rejected, Transient
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
 from webhook_inbox.domain.model import Delivery, StoredEvent
@@ -72,7 +73,7 @@ class Tally:
         self.next += 1
         self.counts[str(outcome)] = self.counts.get(outcome, 0) + 1
         if fault and len(self.faults) < TOLD:
-            self.faults.append(f"item {self.next}: {fault}"[:TOLD_LENGTH])
+            self.faults.append(shorten(f"item {self.next}: {fault}", TOLD_LENGTH))
 
     def progress(self) -> dict[str, Any]:
         """Returns the progress to store with the run."""

@@ -83,9 +83,11 @@ class Ingest:
             receipt = self._answer(delivery, source)
         except Exception as error:  # noqa: BLE001 - a fault of this software: the provider retries
             # Loaded with the first fault.
-            from traceback import format_exception  # noqa: PLC0415
+            from webhook_inbox.domain.error_text import traceback_text  # noqa: PLC0415
+            from webhook_inbox.domain.personal import PersonalTexts  # noqa: PLC0415
 
-            told = self._secrets.redact("".join(format_exception(error)))
+            personal = PersonalTexts(source.personal, delivery.body)
+            told = personal.hide(self._secrets.redact(traceback_text(error)))
             receipt = Receipt(IngestOutcome.BROKEN, 503, detail=told)
         return replace(receipt, source=source.name, request_id=delivery.request_id)
 

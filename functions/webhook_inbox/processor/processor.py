@@ -129,7 +129,12 @@ class Processor:
             blobs=blobs,
             clock=clock,
         )
+        self._personal = PersonalTexts()
         self._settler = Settler(table=table, secrets=secrets, clock=clock, randomness=randomness)
+
+    def hide(self, text: str) -> str:
+        """Removes the personal fields of the latest message's event from a text."""
+        return self._personal.hide(text)
 
     def process(self, message: Message, *, worker: Worker, deadline: datetime) -> RunResult:
         """Processes one message; `deadline` is the invocation's end. Never raises."""
@@ -202,8 +207,8 @@ class Processor:
         if line is None and run.place:
             # Its handler was serial when it entered; the runs behind it still wait for it.
             line = Line(self._table, spec.name, run.ordering_key, blocks=spec.blocks)
-        personal = PersonalTexts(self._personal_of(event.source))
-        leased = LeasedRun(run, reference, policy, line, personal)
+        self._personal = PersonalTexts(self._personal_of(event.source))
+        leased = LeasedRun(run, reference, policy, line, self._personal)
         if known is None:
             return self._settler.unknown_handler(leased)
         return self._attempt(leased, known, decision, row, deadline)

@@ -3,8 +3,15 @@
 from time import process_time
 
 import pytest
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from webhook_inbox.domain.error_text import describe, error_class, error_group, normalised
+from webhook_inbox.domain.error_text import (
+    describe,
+    error_class,
+    error_group,
+    normalised,
+    traceback_text,
+)
 from webhook_inbox.domain.errors import Permanent, Transient
 
 
@@ -104,3 +111,56 @@ def test_the_parts_of_a_group_decide_its_id() -> None:
     }
     assert len(ids) == 4
     assert all(len(each) == 12 for each in ids)
+
+
+class Count(BaseModel):
+    """A model whose errors show their input."""
+
+    n: int
+
+
+def mismatch(value: object) -> ValidationError:
+    """Returns pydantic's error for a value."""
+    with pytest.raises(ValidationError) as raised:
+        Count.model_validate({"n": value})
+    return raised.value
+
+
+def test_a_mismatch_is_described_without_its_input() -> None:
+    assert "input_value='secret words'" in str(mismatch("secret words"))
+    assert describe(mismatch("secret words")) == (
+        "ValidationError: n: Input should be a valid integer, unable to parse string as an integer"
+    )
+
+
+def test_only_the_first_mistakes_are_named() -> None:
+    numbers = TypeAdapter(list[int])
+    with pytest.raises(ValidationError) as raised:
+        numbers.validate_python(["x"] * 50)
+    text = describe(raised.value)
+    assert (text.count("Input should be"), text.endswith("; and 30 more")) == (20, True)
+
+
+class Lines:
+    """A value whose repr has several lines."""
+
+    def __repr__(self) -> str:
+        """Returns two lines."""
+        return "secret\nwords"
+
+
+@pytest.mark.parametrize("value", ["secret words", "x, input_type=str] secret", [1], Lines()])
+@pytest.mark.parametrize("size", [None, -1, -30, -60, -90])
+def test_an_error_that_quotes_a_mismatch_has_no_input(value: object, size: int | None) -> None:
+    told = describe(Transient(f"unusable: {mismatch(value)}"[:size]))
+    assert "secret" not in told
+    assert told.startswith("unusable: 1 validation error for Count\nn\n  Input should be")
+
+
+def test_a_traceback_has_the_chain_without_inputs() -> None:
+    group = ExceptionGroup("several", [mismatch("secret words"), KeyError("sku")])
+    error = RuntimeError("no")
+    error.__cause__ = group
+    text = traceback_text(error)
+    assert "secret" not in text
+    assert all(part in text for part in ("valid integer", "KeyError: 'sku'", "RuntimeError: no"))

@@ -1,6 +1,7 @@
 """Personal fields are masked in bodies, and their values are removed from texts."""
 
 import json
+from time import process_time
 
 import pytest
 
@@ -87,3 +88,59 @@ def test_without_a_body_or_a_path_a_text_stays() -> None:
     personal = PersonalTexts()
     personal.body = RAW
     assert personal.hide("Ada O'Brien") == "Ada O'Brien"
+
+
+@pytest.mark.parametrize("mark", ["…", "...", "", "\nTraceback"])
+@pytest.mark.parametrize("kept", range(4, len("ada@example.com")))
+def test_the_beginning_of_a_value_that_was_cut_is_removed(kept: int, mark: str) -> None:
+    personal = PersonalTexts(["customer"], RAW)
+    text = f"no customer {'ada@example.com'[:kept]}{mark}"
+    hidden = personal.hide(text)
+    assert hidden.startswith("no customer [personal]")
+    assert hidden.endswith(mark)
+    assert "ada" not in hidden
+
+
+@pytest.mark.parametrize("kept", range(4, len("ada@example.com")))
+def test_the_end_of_a_value_that_was_cut_is_removed(kept: int) -> None:
+    personal = PersonalTexts(["customer"], RAW)
+    ending = "ada@example.com"[-kept:]
+    assert personal.hide(f"no '...{ending}' or …{ending}") == "no '...[personal]' or …[personal]"
+
+
+def test_what_only_begins_like_a_value_stays() -> None:
+    personal = PersonalTexts(["customer"], RAW)
+    text = "ada@example.org is known…\nso is ada@exa in the middle\nand … at example"
+    assert personal.hide(text) == text
+
+
+def test_names_that_are_data_are_removed_and_names_of_fields_stay() -> None:
+    personal = PersonalTexts(["people"], b'{"people": {"ada@example.com": {"street": "Elm Road"}}}')
+    text = "people.ada@example.com.street: Elm Road"
+    assert personal.hide(text) == "people.[personal].street: [personal]"
+
+
+@pytest.mark.parametrize(
+    "piece", ["a", "aaaa…", "aaac…", "aaaaa...", "\n", "aaab\n", "a" * 999 + "…"]
+)
+def test_a_hostile_text_is_searched_in_bounded_time(piece: str) -> None:
+    values = ["a" * 3000 + "b", "b" + "a" * 3000, "aaab" * 700]
+    personal = PersonalTexts(["x"], json.dumps({"x": values}).encode())
+    begun = process_time()
+    personal.hide(f"{piece * (100_000 // len(piece))}…")
+    assert process_time() - begun < 10
+
+
+@pytest.mark.parametrize("size", [5000, 70_000])
+@pytest.mark.parametrize("before", [15_000, 15_996, 20_000])
+def test_the_middle_of_a_long_text_may_be_left_out(size: int, before: int) -> None:
+    value = "".join(f"{number:06};" for number in range(size // 7))
+    personal = PersonalTexts(["x"], json.dumps({"x": value}).encode())
+    hidden = personal.hide("-" * before + value[: size // 2] + "…" + "-" * 40_000)
+    assert len(hidden) <= 32_020
+    assert ";" not in hidden
+
+
+def test_a_value_of_white_space_changes_no_text() -> None:
+    personal = PersonalTexts(["x"], b'{"x": "      "}')
+    assert personal.hide("no      customer") == "no      customer"

@@ -152,7 +152,7 @@ def test_many_secrets_are_redacted_without_making_their_forms_again(
     def again(secret: str) -> NoReturn:
         raise AssertionError("its forms are made again")
 
-    monkeypatch.setattr("webhook_inbox.domain.secrets._written", again)
+    monkeypatch.setattr("webhook_inbox.domain.secrets.spellings", again)
     assert made.redact("an error") == "an error"
 
 

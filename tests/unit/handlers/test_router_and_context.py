@@ -153,7 +153,7 @@ def test_a_body_that_is_no_json_is_permanent(body: bytes) -> None:
 
 @pytest.mark.parametrize("body", [b"", b"no", b"{}", b'{"amount": "x"}', b"[" * 10_000])
 def test_a_body_that_does_not_fit_its_model_is_permanent(body: bytes) -> None:
-    with pytest.raises(Permanent, match="no Invoice"):
+    with pytest.raises(Permanent, match="the body is not a valid Invoice: "):
         event(body).parse(Invoice)
 
 

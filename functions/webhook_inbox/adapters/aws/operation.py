@@ -26,6 +26,7 @@ from botocore.exceptions import (
 from urllib3.exceptions import HTTPError
 
 from webhook_inbox.adapters.aws.clients import session
+from webhook_inbox.domain.error_text import shorten
 from webhook_inbox.domain.errors import Permanent, Transient
 
 # Seconds.
@@ -117,7 +118,7 @@ class AwsOperation:
         self, code: str, message: str, *, answered: Mapping[str, Any]
     ) -> Transient | Permanent:
         """Returns the error for a response; `answered` is botocore's ResponseMetadata."""
-        text = f"{self._name}: {code}: {message}"[:TEXT]
+        text = shorten(f"{self._name}: {code}: {message}", TEXT)
         status = answered.get("HTTPStatusCode", 0)
         if code in _REFUSED or status == 429:
             asked = str(answered.get("HTTPHeaders", {}).get("retry-after", ""))
@@ -129,7 +130,7 @@ class AwsOperation:
         return Transient(text) if status >= 500 or not status else Permanent(text)
 
     def _unanswered(self, error: Exception) -> Transient | Permanent:
-        text = f"{self._name}: {type(error).__name__}: {error}"[:TEXT]
+        text = shorten(f"{self._name}: {type(error).__name__}: {error}", TEXT)
         if isinstance(error, _MISTAKES):
             return Permanent(text, refused=True)
         return Transient(text, refused=isinstance(error, _NEVER_SENT))

@@ -18,6 +18,7 @@ from webhook_inbox.destinations.responses import (
     classify_no_response,
     says_key_used,
 )
+from webhook_inbox.domain.error_text import shorten
 from webhook_inbox.domain.errors import Permanent, Transient
 from webhook_inbox.domain.manifest import DestinationSpec
 from webhook_inbox.domain.ports import Clock
@@ -126,7 +127,7 @@ class Exchange:
             said = self._said(response)
             text = f"{self._named(request)} answered {response.status_code}"
             raise verdict.error(
-                f"{text}: {said[:EXCERPT]}" if said else text,
+                f"{text}: {shorten(said, EXCERPT)}" if said else text,
                 key_used=keyed and says_key_used(said),
                 wait=wait,
             )
@@ -171,7 +172,7 @@ class Exchange:
         wait = self._call.gate.report(self._spec, verdict.answer)
         # Where nothing was sent, the system's error contains no secret, so it is shown.
         why = f"{failure} ({error})" if verdict.refused else str(failure)
-        return verdict.error(f"{self._named(request)}: {why}"[:TEXT], wait=wait)
+        return verdict.error(shorten(f"{self._named(request)}: {why}", TEXT), wait=wait)
 
     def _said(self, response: httpx.Response) -> str:
         """Returns the beginning of a response's body as one line, without secrets."""

@@ -9,7 +9,6 @@ replay and answered 410.
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from traceback import format_exception
 
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.manifest import Manifest
@@ -73,7 +72,10 @@ class Completions:
         except Unavailable as error:
             return CompletionReceipt(CompletionOutcome.UNAVAILABLE, str(error))
         except Exception as error:  # noqa: BLE001 - a fault in the inbox: the caller may repeat it
-            told = "".join(format_exception(error)).replace(token, "[token]")
+            # Loaded with the first fault.
+            from webhook_inbox.domain.error_text import traceback_text  # noqa: PLC0415
+
+            told = traceback_text(error).replace(token, "[token]")
             return CompletionReceipt(CompletionOutcome.BROKEN, told)
 
     def by_name(

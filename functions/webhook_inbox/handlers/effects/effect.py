@@ -7,7 +7,7 @@ from datetime import datetime
 from inspect import isawaitable, iscoroutine
 from typing import Any, Final
 
-from webhook_inbox.domain.error_text import describe
+from webhook_inbox.domain.error_text import describe, text_of
 from webhook_inbox.domain.errors import Deferred, Held, Permanent, Skipped, Transient, Unavailable
 from webhook_inbox.domain.idempotency import IdempotencyKey
 from webhook_inbox.domain.model import Run
@@ -227,11 +227,12 @@ class Effects:
             stored = encode(result, redact=self._redact)
         except Unstorable as error:
             begun.result = encode(None)
-            earlier = self._write(asked, begun.result, now, unrecorded=str(error), **more)
+            why = self._hide(self._redact(text_of(error)))
+            earlier = self._write(asked, begun.result, now, unrecorded=why, **more)
             if earlier is not None and not earlier.unrecorded:
                 return _result(earlier)
             lack = f"doubt:{self._run.lease_id}"
-            raise self._beginnings.held(asked, unrecorded(asked, str(error)), lack) from error
+            raise self._beginnings.held(asked, unrecorded(asked, why), lack) from error
         earlier = self._write(asked, stored, now, **more)
         return stored if earlier is None else _result(earlier)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from webhook_inbox.domain.error_text import describe
 from webhook_inbox.domain.errors import Deferred, HandlerTimedOut, Held, Permanent, Skipped
 from webhook_inbox.domain.internal_errors import ApprovalRequired, Postponed
 from webhook_inbox.domain.manifest import Order
@@ -163,7 +164,7 @@ class Gaps:
         except BaseException as error:
             if isinstance(error, Exception) and not isinstance(error, _DECIDES):
                 # The order's timeout applies; no attempt is counted.
-                return held, f"the backfill failed: {type(error).__name__}: {error}"
+                return held, f"the backfill failed: {describe(error)}"
             self._ordering_keys.release(held, early.run)
             raise
         if reached == early.applied:

@@ -7,6 +7,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any, Final
 
+from webhook_inbox.domain.error_text import shorten
 from webhook_inbox.domain.errors import Permanent
 from webhook_inbox.domain.json_path import at
 from webhook_inbox.handlers.ordering.declaration import NUMBERS
@@ -112,6 +113,6 @@ def _storable(text: str, asker: str, what: str, path: str) -> str:
 
 
 def _unfit(asker: str, what: str, path: str, found: object, wanted: str) -> Permanent:
-    shown = f" {str(found)[:40]!r}" if isinstance(found, str | int | float) else ""
+    shown = f" {shorten(str(found), 40)!r}" if isinstance(found, str | int | float) else ""
     there = "none" if found is None else f"{type(found).__name__}{shown}"
     return Permanent(f"{asker} needs the {what} at {path!r}: {wanted}, and there is {there}")

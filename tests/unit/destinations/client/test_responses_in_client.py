@@ -17,6 +17,7 @@ from tests.unit.destinations.client.calling import CRM, NOW, Attempt, RecordingG
 from webhook_inbox.adapters.memory import ManualClock
 from webhook_inbox.destinations.circuit import CallOutcome
 from webhook_inbox.domain.errors import InboxError, Permanent, Transient, Unavailable
+from webhook_inbox.domain.personal import PersonalTexts
 
 SECRET = "s3cr3t/+token=="
 AUTHS: list[dict[str, str]] = [
@@ -58,7 +59,18 @@ def test_an_error_without_a_body_is_short() -> None:
 def test_only_200_characters_of_a_body_are_told() -> None:
     text = str(failure(httpx.Response(400, text="x" * 100_000)))
 
-    assert text == "crm: GET /v1/notes answered 400: " + "x" * 200
+    assert text == "crm: GET /v1/notes answered 400: " + "x" * 200 + "…"
+
+
+@pytest.mark.parametrize("before", range(180, 201))
+def test_a_personal_field_that_the_excerpt_cuts_is_removed(before: int) -> None:
+    personal = PersonalTexts(["email"], b'{"email": "ada.lovelace@example.com"}')
+    body = "-" * before + "ada.lovelace@example.com is unknown"
+
+    text = personal.hide(str(failure(httpx.Response(422, text=body))))
+
+    assert "ada.l" not in text
+    assert ("[personal]" in text) is (before <= 196)
 
 
 @pytest.mark.parametrize("body", [b"\xff\xfe", b"\x00\x01", "\u00fc".encode("latin-1")])
