@@ -68,9 +68,9 @@ class PersonalTexts:
     def hide(self, text: str) -> str:
         """Returns the text without the values in all their `spellings`.
 
-        What a cut left of a value, at "…" or at the end of a line, is removed too. Parts of less
-        than 4 characters stay, and so do values that the handler has changed. After an erasure the
-        whole text is replaced.
+        A part of a value that a cut left, at "…" or at the end of a line, is removed too. Parts of
+        less than 4 characters stay, and so do values that the handler has changed. After an erasure
+        the whole text is replaced.
         """
         if self.erased:
             return ERASED
