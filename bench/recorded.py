@@ -159,7 +159,7 @@ def _stored(account: Any, event_type: str, handler: str) -> str:
         headers={"content-type": "application/json"},
         runs=(handler,),
     )
-    packed = payloads.pack(body, source=event.source, event_id=event.event_id)
+    packed = payloads.pack_event(event)
     account.table.put({**event_to(event), **packed.attributes})
     return RunMessage.first(event, handler).encode()
 

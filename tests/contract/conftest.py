@@ -97,14 +97,14 @@ Clients = Callable[[str], Any]
 
 
 class LeanClient:
-    """Ingest's own client; the SDK's creates and rotates, which ingest does not."""
+    """Ingest's own client; the SDK's creates, rotates and lists, which ingest does not."""
 
     def __init__(self, service: str) -> None:
         self._lean = S3Client() if service == "s3" else JsonClient(service)
         self._steady = steady(service)
 
     def __getattr__(self, name: str) -> Any:
-        made = name.startswith("create_") or name == "get_waiter"
+        made = name.startswith(("create_", "list_")) or name == "get_waiter"
         return getattr(self._steady if made else self._lean, name)
 
 

@@ -70,3 +70,19 @@ def test_a_deleted_body_is_absent_and_may_be_deleted_again(blobs: Blobs) -> None
     blobs.delete("bodies/s/gone")
 
     assert blobs.get("bodies/s/gone") is None
+
+
+def test_keys_are_listed_by_their_prefix(blobs: Blobs) -> None:
+    for key in ("bodies/s/b/2", "bodies/s/b/1", "bodies/s/bc/1", "bodies/s/a+ü/1"):
+        blobs.put(key, b"x")
+
+    assert blobs.list_keys("bodies/s/b/") == ["bodies/s/b/1", "bodies/s/b/2"]
+    assert blobs.list_keys("bodies/s/a+ü/") == ["bodies/s/a+ü/1"]
+    assert blobs.list_keys("bodies/s/none/") == []
+
+
+def test_a_deleted_key_is_no_longer_listed(blobs: Blobs) -> None:
+    blobs.put("bodies/s/b/1", b"x")
+    blobs.delete("bodies/s/b/1")
+
+    assert blobs.list_keys("bodies/s/b/") == []

@@ -103,14 +103,14 @@ def test_bodies_outlive_every_row_that_names_them(dev: Template) -> None:
     rule = lifecycle(dev)["bodies/"]
     assert (rule["Status"], rule["ExpirationInDays"]) == ("Enabled", 35 + 14)
     assert timedelta(days=rule["ExpirationInDays"]) > schema.RUN_LIFE
-    assert payloads.pack(LARGE, source="a").blob_key.startswith("bodies/")
+    assert payloads.event_prefix("a", "evt-1").startswith("bodies/")
 
 
 def test_bodies_without_an_event_go_after_a_week(dev: Template) -> None:
     rule = lifecycle(dev)["rejected/"]
     assert (rule["Status"], rule["ExpirationInDays"]) == ("Enabled", 7)
     assert timedelta(days=rule["ExpirationInDays"]) == rejected.LIFE
-    packed = payloads.pack(LARGE, source="a", prefix=payloads.REJECTED_PREFIX)
+    packed = payloads.pack(LARGE, prefix=payloads.REJECTED_PREFIX)
     assert packed.blob_key.startswith("rejected/")
 
 

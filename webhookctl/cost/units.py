@@ -150,7 +150,7 @@ RUN_WITH_EFFECT_CPU: Final = 10.1
 @cache
 def packed(size: int) -> Packed:
     """Returns how the inbox stores a body of so many bytes, which compresses as `sample_body`."""
-    return pack(sample_body(size), source="sample", event_id="evt_sample")
+    return pack(sample_body(size), prefix="bodies/sample/")
 
 
 def row_bytes(size: int, handlers: int = 1) -> int:

@@ -172,6 +172,9 @@ class Blobs(Protocol):
     def delete(self, key: str) -> None:
         """Deletes the data, if any; raises `Unavailable`."""
 
+    def list_keys(self, prefix: str) -> Sequence[str]:
+        """Returns every key with this prefix, in order; raises `Unavailable`."""
+
 
 class SecretStore(Protocol):
     """The store of one reader's secrets. Every method raises `Unavailable` when it fails."""

@@ -22,7 +22,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 
-from webhook_inbox.domain.conditions import Condition, Equals, every
+from webhook_inbox.domain.conditions import Absent, Condition, Equals, Present, either, every
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.manifest import DROP, HOLD, Manifest
 from webhook_inbox.domain.model import DropReason, StoredEvent
@@ -209,7 +209,7 @@ class IdempotentReceiver:
 
     def _store(self, event: StoredEvent) -> Item | None:
         """Writes the event's row; returns the one that was there before, if any."""
-        packed = payloads.pack(event.body, source=event.source, event_id=event.event_id)
+        packed = payloads.pack_event(event)
         if packed.blob_key:
             # Read first, so that a duplicate uploads nothing.
             known = live(
@@ -262,9 +262,11 @@ class IdempotentReceiver:
         return [(self._manifest.lane_of(name), RunMessage.first(event, name)) for name in handlers]
 
     def _store_conflict(self, event: StoredEvent, known: Item) -> None:
-        packed = payloads.pack(event.body, source=event.source, event_id=event.event_id)
-        if packed.blob_key:
-            self._blobs.put(packed.blob_key, packed.blob)
+        """Stores a conflict once; without its payload after its event was erased.
+
+        Its row is written before the event's row is read again, and its payload after that. So an
+        erasure that this delivery does not see finds the row, and knows that a payload may follow.
+        """
         key = conflict_key(event.source, event.event_id, str(event.fingerprint))
         row: dict[str, Any] = {
             "pk": key.pk,
@@ -274,10 +276,27 @@ class IdempotentReceiver:
             "expires_at": to_seconds(event.received_at + EVENT_LIFE),
             "fingerprint": str(event.fingerprint),
             "stored_fingerprint": hash_in(known, "fingerprint"),
-            "headers": dict(event.headers),
-            **packed.attributes,
+            "headers": {},
         }
-        self._table.put(row)
+        if "erased_at" in known:
+            with suppress(ConditionFailed):
+                erased = {**row, "erased_at": row["received_at"]}
+                self._table.put(erased, when=absent(event.received_at))
+            return
+        unstored = either(absent(event.received_at), Present("arriving"))
+        try:
+            self._table.put({**row, "arriving": True}, when=unstored)
+        except ConditionFailed:
+            return
+        if "erased_at" in (self._table.get(event_key(event.source, event.event_id)) or {}):
+            # Not changed: an equal delivery may have read the event's row before the erasure.
+            return
+        packed = payloads.pack_event(event)
+        if packed.blob_key:
+            self._blobs.put(packed.blob_key, packed.blob)
+        with suppress(ConditionFailed):  # It was erased meanwhile.
+            stored = {**row, "headers": dict(event.headers), **packed.attributes}
+            self._table.put(stored, when=Absent("erased_at"))
 
 
 def _outcome_of_new(event: StoredEvent) -> IngestOutcome:

@@ -299,7 +299,8 @@ def item_event(
         agent=batch.agent,
     )
     event = new_event(item, provider, identity, verified, handlers)
-    return replace(event, signature_hash=batch.signature_hash)
+    name = batch.event_id.removeprefix(f"{BATCH}:")
+    return replace(event, signature_hash=batch.signature_hash, batch=name)
 
 
 def storable(value: str) -> str:

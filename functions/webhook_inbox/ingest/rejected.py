@@ -124,9 +124,8 @@ class RejectedStore:
         delivery, body_token = _bare(delivery, provider, blind)
         # Computed once: hashing 6 MB takes 4 ms, and anyone can send 6 MB.
         digest = digest_of(delivery.body)
-        packed = payloads.pack(
-            delivery.body, source=delivery.source, prefix=payloads.REJECTED_PREFIX
-        )
+        prefix = f"{payloads.REJECTED_PREFIX}{delivery.source}/"
+        packed = payloads.pack(delivery.body, prefix=prefix)
         if packed.blob_key:
             self._blobs.put(packed.blob_key, packed.blob)
         row = _row(delivery, digest, error, provider, blind, self._secrets.redact)

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from webhook_inbox.domain.digest import digest_of
 from webhook_inbox.domain.errors import Permanent, Skipped
+from webhook_inbox.domain.model import StoredEvent
 from webhook_inbox.domain.ports import Blobs, Item, Key, Table
-from webhook_inbox.domain.timestamps import from_ms
+from webhook_inbox.domain.timestamps import from_ms, to_ms
 
 if TYPE_CHECKING:
     from zlib import _Compress
@@ -40,20 +41,41 @@ class Packed:
     blob: bytes = b""
 
 
-def pack(body: bytes, *, source: str, event_id: str = "", prefix: str = PREFIX) -> Packed:
-    """Returns how to store a body.
+def pack(body: bytes, *, prefix: str) -> Packed:
+    """Returns how to store a body; an object's key is the prefix and the body's SHA-256.
 
-    A key in S3 ends in the body's SHA-256, so that another object cannot replace it. An event's own
-    body has its id's hash in it, so that an erasure deletes no equal body of another event. The
-    bucket's lifecycle rules depend on the prefix.
+    So another object cannot replace it. The bucket's lifecycle rules depend on the prefix.
     """
     data, encoding = _compress(body)
     attributes: Item = {"body_encoding": encoding, "body_size": len(body)}
     if len(data) <= INLINE_LIMIT:
         return Packed({**attributes, "body": data})
-    owner = f"{sha256(event_id.encode()).hexdigest()[:32]}/" if event_id else ""
-    key = f"{prefix}{source}/{owner}{digest_of(body)}"
+    key = f"{prefix}{digest_of(body)}"
     return Packed({**attributes, "body_ref": key}, blob_key=key, blob=data)
+
+
+def pack_event(event: StoredEvent) -> Packed:
+    """Returns how to store an event's body.
+
+    The key has the time of receipt in it: an event's id may be used again after 35 days, and an
+    erasure of the first event must not delete the body that a delivery of the second has uploaded.
+    """
+    prefix = f"{event_prefix(event.source, event.event_id)}{to_ms(event.received_at)}-"
+    return pack(event.body, prefix=prefix)
+
+
+def event_prefix(source: str, event_id: str) -> str:
+    """Returns the prefix of the keys of all objects of an event, and of no other event's.
+
+    Not all of them have a row: a delivery uploads its body before it writes the row.
+    """
+    return f"{PREFIX}{source}/{sha256(event_id.encode()).hexdigest()[:32]}/"
+
+
+def received_ms(blob_key: str) -> int:
+    """Returns when the delivery of an event's object was received; 0 in keys without a time."""
+    time, dash, _ = blob_key.rpartition("/")[2].partition("-")
+    return int(time) if dash else 0
 
 
 def unpack(item: Item, blobs: Blobs) -> bytes:

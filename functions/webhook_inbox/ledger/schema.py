@@ -114,7 +114,7 @@ _RUN_PLAIN: Final = tuple(
 
 
 # An event's hashes are hex in the record, and bytes in its row: half as long.
-_HASHES: Final = ("fingerprint", "signature_hash", "guard")
+_HASHES: Final = ("fingerprint", "signature_hash", "guard", "batch")
 _OPTIONAL: Final = (
     "verified_with",
     "request_id",
@@ -367,6 +367,7 @@ def event_from(item: Item, body: bytes) -> StoredEvent:
         verified_with=item.get("verified_with", 0),
         occurred_at=from_ms(item["occurred_at"]) if "occurred_at" in item else None,
         guard=hash_in(item, "guard"),
+        batch=hash_in(item, "batch"),
         request_id=item.get("request_id", ""),
         agent=item.get("agent", ""),
         tenant=item.get("tenant", ""),

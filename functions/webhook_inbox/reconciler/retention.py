@@ -6,7 +6,8 @@
 
 An event with a run that has not ended keeps its payload; the event is read again 1, 2, 4, 8 and 16
 days later. A dead run has ended. Rows keep their own lifetimes, so the event stays known. An index
-entry tells whether its event was erased, so that a later look reads no rows of it.
+entry tells whether its event was erased, so that a later look reads no rows of it. The cursor waits
+for an event of which a delivery may still store a payload.
 
     pk = reconciler    sk = retention    positions: epoch ms by look ("{source}/{days}") and shard
 """
@@ -21,7 +22,8 @@ from webhook_inbox.domain.manifest import Manifest, SourceSpec
 from webhook_inbox.domain.model import SETTLED, Status
 from webhook_inbox.domain.ports import Blobs, Change, Item, Key, Parallel, Table
 from webhook_inbox.domain.timestamps import EPOCH, from_ms, to_ms
-from webhook_inbox.ledger.erasure import remove
+from webhook_inbox.ledger.audit import EventName
+from webhook_inbox.ledger.erasure import Erasure, remove
 from webhook_inbox.ledger.queries import index_pages
 from webhook_inbox.ledger.schema import (
     BY_RECEIVED,
@@ -130,36 +132,38 @@ class ExpiredPayloads:
         positions[shard] = end
 
     def _erase_all(self, entries: Sequence[Item]) -> bool:
-        """Erases payloads; returns False if a call failed and they have to be read again."""
+        """Erases payloads; returns False if some of the events have to be read again."""
         results = self._parallel.map(self._caught, entries)
         counted = [self._report.attempt(self._count, result) for result in results]
-        return all(counted)
+        arriving = any(isinstance(r, Erasure) and r.arriving_until for r in results)
+        return all(counted) and not arriving
 
-    def _caught(self, entry: Item) -> Action | Exception | None:
+    def _caught(self, entry: Item) -> Erasure | Exception | None:
         """Returns an event's error instead of raising it, since others are erased meanwhile."""
         try:
-            return Action.ERASED if self._erase(entry) else None
+            return self._erase(entry)
         except Exception as error:  # noqa: BLE001 - an unreadable row: reported and passed over
             return error
 
-    def _count(self, result: Action | Exception | None) -> None:
+    def _count(self, result: Erasure | Exception | None) -> None:
         if isinstance(result, Exception):
             raise result
         if result is not None:
-            self._report.add(result)
+            self._report.add(Action.ERASED)
 
-    def _erase(self, entry: Item) -> bool:
-        """Erases an event's payload unless a run has not ended; returns whether it did."""
+    def _erase(self, entry: Item) -> Erasure | None:
+        """Erases an event's payload; returns None if a run has not ended."""
         rows = {row["sk"]: row for row in self._table.query(entry["pk"])}
         event = live(rows.get("event"), self._now)
         # An id may have a new event by now.
         if event is None or event["received_at"] != entry["received_at"]:
-            return False
+            return None
         runs = {sk: row["status"] for sk, row in rows.items() if sk.startswith(RUN_PREFIX)}
         begun = all(RUN_PREFIX + name in runs for name in event["runs"])
         if not begun or not ENDED.issuperset(runs.values()):
-            return False
-        return remove(self._table, self._blobs, event, now=self._now) is not None
+            return None
+        name = EventName(*identify(event["pk"]))
+        return remove(self._table, self._blobs, name, event, now=self._now)
 
 
 def _is_erased(entry: Item, age: int) -> bool:

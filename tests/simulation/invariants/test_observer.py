@@ -22,11 +22,12 @@ OTHER_RUN = (*OTHER, "mail")
 REFERENCE = RunMessage(*RUN)
 NOW = 1_000_000_000
 FORGED = replace(FIRST, forged=True)
+PREFIX = payloads.event_prefix(*EVENT)
 ROW: Item = {"pk": "event#acme#e1", "expires_at": 1, "runs": ["mail"]}
-ALIVE = {**ROW, **payloads.pack(FIRST.body, source="acme").attributes, "expires_at": NOW}
+ALIVE = {**ROW, **payloads.pack(FIRST.body, prefix=PREFIX).attributes, "expires_at": NOW}
 EXPIRED = {**ALIVE, "expires_at": NOW // 1000 - 1}
 GUARDED = {**ALIVE, "guard": "guard"}
-LARGE = payloads.pack(replace(FIRST, padding=20_000).body, source="acme")
+LARGE = payloads.pack(replace(FIRST, padding=20_000).body, prefix=PREFIX)
 SPILLED = {**ROW, **LARGE.attributes}
 KEPT = {**SPILLED, "expires_at": NOW}
 ERASED = {**KEPT, "headers": {}, "erased_at": 1}
@@ -184,7 +185,7 @@ CHECKS: dict[str, tuple[str, Observer, Deed, Deed]] = {
         "G1",
         told(),
         stored(SPILLED, blob=LARGE.blob),
-        stored(SPILLED, blob=payloads.pack(b"x" * 20_000, source="acme").attributes["body"]),
+        stored(SPILLED, blob=payloads.pack(b"x" * 20_000, prefix=PREFIX).attributes["body"]),
     ),
     "one signed content is one event or linked to the first": (
         "G6",

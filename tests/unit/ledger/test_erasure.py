@@ -16,7 +16,7 @@ from webhook_inbox.domain.personal import ERASED
 from webhook_inbox.domain.ports import Item, Key
 from webhook_inbox.handlers.approval_requests import Word
 from webhook_inbox.ingest.receipt import IngestOutcome
-from webhook_inbox.ledger.erasure import Erasure, ErasureRequest, erase
+from webhook_inbox.ledger.erasure import DELIVERY_LIFE, Erasure, ErasureRequest, erase
 
 PERSONAL = "ada@example.com"
 BODY = json.dumps({"id": "evt-1", "type": "paid", "email": PERSONAL}).encode()
@@ -35,6 +35,11 @@ def erased(world: World, event_id: str = "evt-1") -> Erasure | None:
     return erase(world.table, world.blobs, SeededRandomness(7), request)
 
 
+def settle(world: World) -> None:
+    """Lets the deliveries end that may have read no row of the event."""
+    world.clock.advance(seconds=DELIVERY_LIFE.total_seconds())
+
+
 def stored(world: World) -> str:
     """Returns all rows and objects."""
     rows = repr(list(world.table.everything()))
@@ -46,6 +51,7 @@ def test_no_payload_is_left_and_a_later_delivery_is_a_duplicate(world: World, bo
     world.deliver(body=body)
     world.run_until_quiet()
     before = list(world.handled)
+    settle(world)
 
     assert erased(world) == Erasure(world.clock.now(), ())
 
@@ -114,6 +120,7 @@ def test_an_attempt_that_an_erasure_did_not_see_stores_no_text(
 ) -> None:
     world.script("acme.fulfil", Permanent(f"no such customer {PERSONAL}"))
     world.deliver(body=BODY)
+    settle(world)
     read, seen = world.table.get, list[Erasure | None]()
 
     def erased_after(key: Key) -> Item | None:
@@ -191,6 +198,7 @@ def test_an_equal_body_of_another_event_stays(world: World) -> None:
 
 def test_an_erasure_that_was_interrupted_is_finished_by_the_next(world: World) -> None:
     world.deliver(body=large())
+    settle(world)
     first = world.clock.now()
     world.plan.fail("DeleteObject", Fault.BEFORE)
     with pytest.raises(Unavailable):

@@ -33,7 +33,7 @@ def json_of(size: int) -> bytes:
 def stored(body: bytes) -> tuple[bytes, MemoryBlobs]:
     """Packs and unpacks a body through a bucket."""
     blobs = MemoryBlobs()
-    packed = payloads.pack(body, source="acme")
+    packed = payloads.pack(body, prefix="bodies/acme/")
     if packed.blob_key:
         blobs.put(packed.blob_key, packed.blob)
     return payloads.unpack(packed.attributes, blobs), blobs
@@ -57,7 +57,8 @@ def test_a_large_body_lies_under_a_key_that_ends_in_its_hash(world: World) -> No
     world.deliver(body=body)
     (key,) = world.blobs.objects
     event = sha256(b"evt-1").hexdigest()[:32]
-    assert key == f"bodies/acme/{event}/{sha256(body).hexdigest()}"
+    received = "1767225600000"
+    assert key == f"bodies/acme/{event}/{received}-{sha256(body).hexdigest()}"
     row = world.event_row()
     assert row is not None
     assert "body" not in row
@@ -131,7 +132,7 @@ def test_a_body_is_unpacked_as_it_was_packed(body: bytes) -> None:
     ("size", "encoding"), [(255, "raw"), (256, "words1"), (32_768, "words1"), (32_769, "raw")]
 )
 def test_the_size_of_a_body_decides_how_it_is_compressed(size: int, encoding: str) -> None:
-    packed = payloads.pack(b"a" * size, source="acme")
+    packed = payloads.pack(b"a" * size, prefix="bodies/acme/")
     assert packed.attributes["body_encoding"] == encoding
     blobs = MemoryBlobs()
     blobs.objects[packed.blob_key] = packed.blob
@@ -153,34 +154,37 @@ def test_a_body_is_read_that_was_compressed_without_the_dictionary() -> None:
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_the_dictionary_makes_every_sample_smaller(sample: Path) -> None:
     body = sample.read_bytes()
-    packed = payloads.pack(body, source="acme").attributes["body"]
+    packed = payloads.pack(body, prefix="bodies/acme/").attributes["body"]
     assert len(packed) < len(zlib.compress(body, 6))
 
 
 def test_a_body_that_compression_does_not_help_stays_as_it_is() -> None:
-    assert payloads.pack(noise(3000), source="acme").attributes["body_encoding"] == "raw"
+    assert payloads.pack(noise(3000), prefix="bodies/acme/").attributes["body_encoding"] == "raw"
 
 
 def test_what_compresses_to_8_kib_stays_in_the_row() -> None:
-    packed = payloads.pack(b"a" * 30_000, source="acme")
+    packed = payloads.pack(b"a" * 30_000, prefix="bodies/acme/")
     assert packed.blob_key == ""
     assert len(packed.attributes["body"]) <= payloads.INLINE_LIMIT
 
 
 @pytest.mark.parametrize(("size", "encoding"), [(30_000, "words1"), (200_000, "raw")])
 def test_only_the_smaller_objects_are_compressed(size: int, encoding: str) -> None:
-    packed = payloads.pack(json_of(size), source="acme")
+    packed = payloads.pack(json_of(size), prefix="bodies/acme/")
     assert packed.blob_key.startswith("bodies/acme/")
     assert packed.attributes["body_encoding"] == encoding
 
 
 def test_the_size_is_the_bodys_own() -> None:
-    assert payloads.pack(b"a" * 5000, source="acme").attributes["body_size"] == 5000
+    assert payloads.pack(b"a" * 5000, prefix="bodies/acme/").attributes["body_size"] == 5000
 
 
 def test_equal_bodies_of_two_sources_lie_apart() -> None:
-    body = noise(20_000)
-    assert payloads.pack(body, source="a").blob_key != payloads.pack(body, source="b").blob_key
+    assert payloads.event_prefix("a", "evt-1") != payloads.event_prefix("b", "evt-1")
+
+
+def test_a_key_of_an_earlier_version_has_no_time() -> None:
+    assert payloads.received_ms(f"{payloads.event_prefix('a', 'evt-1')}0123abcd") == 0
 
 
 @pytest.mark.parametrize(
@@ -190,7 +194,7 @@ def test_equal_bodies_of_two_sources_lie_apart() -> None:
 )
 def test_a_damaged_object_is_a_permanent_failure(damage: object) -> None:
     body = json_of(200_000)
-    packed = payloads.pack(body, source="acme")
+    packed = payloads.pack(body, prefix="bodies/acme/")
     blobs = MemoryBlobs()
     blobs.objects[packed.blob_key] = damage(packed.blob)  # type: ignore[operator]
     with pytest.raises(Permanent):
@@ -205,18 +209,18 @@ def test_a_damaged_row_is_a_permanent_failure() -> None:
 
 
 def test_a_row_that_is_cut_off_is_a_permanent_failure() -> None:
-    item = payloads.pack(b"a" * 5000, source="acme").attributes
+    item = payloads.pack(b"a" * 5000, prefix="bodies/acme/").attributes
     with pytest.raises(Permanent, match="cut off"):
         payloads.unpack({**item, "body": item["body"][:-5]}, MemoryBlobs())
 
 
 def test_an_encoding_of_a_later_version_is_a_permanent_failure() -> None:
-    item = payloads.pack(b"a" * 5000, source="acme").attributes
+    item = payloads.pack(b"a" * 5000, prefix="bodies/acme/").attributes
     with pytest.raises(Permanent, match="words2"):
         payloads.unpack({**item, "body_encoding": "words2"}, MemoryBlobs())
 
 
 def test_a_bucket_that_does_not_answer_is_unavailable() -> None:
-    packed = payloads.pack(noise(20_000), source="acme")
+    packed = payloads.pack(noise(20_000), prefix="bodies/acme/")
     with pytest.raises(Unavailable):
         payloads.unpack(packed.attributes, MemoryBlobs(faults=lambda *_: "before"))

@@ -1,5 +1,7 @@
 """Large bodies in S3."""
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from webhook_inbox.adapters.aws import errors
@@ -9,7 +11,8 @@ class S3Blobs:
     """The port `Blobs` over one bucket.
 
     A reader needs s3:ListBucket and s3:GetObject: without s3:ListBucket, S3 answers "access
-    denied" for a missing object, which counts as a failure of the service.
+    denied" for a missing object, which counts as a failure of the service. Ingest's own client
+    cannot list.
     """
 
     def __init__(self, client: Any, bucket: str, *, call: errors.Caller = errors.once) -> None:
@@ -44,3 +47,18 @@ class S3Blobs:
         self._call(
             "s3", "DeleteObject", lambda: self._client.delete_object(Bucket=self._bucket, Key=key)
         )
+
+    def list_keys(self, prefix: str) -> Sequence[str]:
+        """See the port; at most 1,000 keys a call."""
+        keys: list[str] = []
+        more: dict[str, str] = {}
+        while True:
+            page = self._call(
+                "s3",
+                "ListObjectsV2",
+                partial(self._client.list_objects_v2, Bucket=self._bucket, Prefix=prefix, **more),
+            )
+            keys += [found["Key"] for found in page.get("Contents", ())]
+            if not page["IsTruncated"]:
+                return keys
+            more = {"ContinuationToken": page["NextContinuationToken"]}

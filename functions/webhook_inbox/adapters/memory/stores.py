@@ -1,6 +1,6 @@
 """Blobs and secrets in memory."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from webhook_inbox.adapters.memory.faults import Faults, FaultyCall, no_faults
@@ -37,6 +37,11 @@ class MemoryBlobs:
         with FaultyCall(self.faults, "s3", "DeleteObject"):
             _check(key, "DeleteObject")
             self.objects.pop(key, None)
+
+    def list_keys(self, prefix: str) -> Sequence[str]:
+        """See the port."""
+        with FaultyCall(self.faults, "s3", "ListObjectsV2"):
+            return sorted(key for key in self.objects if key.startswith(prefix))
 
 
 def _check(key: str, operation: str) -> None:

@@ -15,7 +15,7 @@ run and only grows. A commit is always accepted, because the effect has happened
 
 import json
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -24,6 +24,7 @@ from typing import Any, Final
 from webhook_inbox.domain.conditions import Absent, Condition, Equals, OneOf, either, every
 from webhook_inbox.domain.errors import ConditionFailed
 from webhook_inbox.domain.model import Run
+from webhook_inbox.domain.personal import ERASED
 from webhook_inbox.domain.ports import Change, Item, Key, Table
 from webhook_inbox.domain.secrets import redacted
 from webhook_inbox.domain.timestamps import from_ms, to_ms, to_seconds
@@ -32,6 +33,7 @@ from webhook_inbox.ledger.schema import (
     EFFECT_LIFE,
     absent,
     effect_key,
+    event_key,
     live,
     shared_effect_key,
     transition,
@@ -163,12 +165,13 @@ class EffectJournal:
         since = old.doubtful_since if doubtful else now
         entry = self._starting(plan, now, doubtful_since=since)
         if doubtful:
-            # The last error is shown and the arguments are compared as long as the doubt lasts.
-            entry |= {name: old.row[name] for name in ("error",) if name in old.row}
+            # The arguments are compared as long as the doubt lasts.
             entry["arguments"] = plan.arguments or old.row.get("arguments", "")
             entry["key_lifetime"] = min(entry["key_lifetime"], int(old.row["key_lifetime"]))
         seen = every(Equals("status", old.row["status"]), Equals("lease_id", old.row["lease_id"]))
-        return self._write(plan, entry, seen)
+        # The last error is shown as long as the doubt lasts. It is not written again: an erasure
+        # may have replaced its text since the row was read.
+        return self._write(plan, entry, seen, keeps=("error",) if doubtful else ())
 
     def commit(self, plan: Plan, result: bytes, now: datetime, **more: Any) -> Entry | None:
         """Records that the effect happened; returns None, or an earlier commit.
@@ -200,11 +203,11 @@ class EffectJournal:
     def fail(self, plan: Plan, why: str, now: datetime) -> None:
         """Records that the effect did not happen; no earlier start may be in doubt."""
         ended = {"status": str(EffectState.FAILED), "failed_at": to_ms(now)}
-        self._end(plan, Change(set={**ended, **_told(why)}, remove=("busy_until",)))
+        self._end(plan, Change(set={**ended, **self._error(why)}, remove=("busy_until",)))
 
     def doubt(self, plan: Plan, why: str) -> None:
         """Records the error of this attempt, which leaves the effect in doubt."""
-        self._end(plan, Change(set=_told(why)))
+        self._end(plan, Change(set=self._error(why)))
 
     def _end(self, plan: Plan, change: Change) -> None:
         """Changes the row while this attempt's start is the last."""
@@ -232,8 +235,20 @@ class EffectJournal:
 
     # -- the row
 
-    def _write(self, plan: Plan, entry: Mapping[str, Any], when: Condition) -> Entry | None:
-        change = Change(set=entry, remove=[name for name in _LEFT_BEHIND if name not in entry])
+    def _error(self, why: str) -> dict[str, str]:
+        """Returns the error to store; without its text if the event's payload was erased.
+
+        An erasure before the lease of this attempt has not seen it, and may have reported that no
+        text is left.
+        """
+        row = self._table.get(event_key(self._run.source, self._run.event_id)) or {}
+        return {"error": ERASED if "erased_at" in row else why[:ERROR_LIMIT]}
+
+    def _write(
+        self, plan: Plan, entry: Mapping[str, Any], when: Condition, *, keeps: Sequence[str] = ()
+    ) -> Entry | None:
+        left = [name for name in _LEFT_BEHIND if name not in entry and name not in keeps]
+        change = Change(set=entry, remove=left)
         try:
             # An attempt uses a name once, so its lease identifies its own start.
             own = {"status": str(EffectState.STARTED), "lease_id": self._run.lease_id}
@@ -277,10 +292,6 @@ class EffectJournal:
         if plan.shared:
             return shared_effect_key(plan.name, plan.shared)
         return effect_key(self._run.source, self._run.event_id, self._run.handler, plan.name)
-
-
-def _told(why: str) -> dict[str, str]:
-    return {"error": why[:ERROR_LIMIT]}
 
 
 # Attributes of an earlier, failed start or of an expired row.
