@@ -5,6 +5,7 @@ from typing import Final
 from simulation.engine.jobs import Job
 from simulation.engine.stepping import Crashed
 from simulation.engine.world import World
+from simulation.invariants.erasure import check_emptied
 from simulation.invariants.message_deletion import deleted, kept
 from simulation.invariants.observer import Violation, must
 from simulation.invariants.transitions import check_cleared
@@ -12,7 +13,7 @@ from simulation.worlds.scenario import Webhook
 from webhook_inbox.domain.ports import Item
 from webhook_inbox.ingest.receipt import STORED, IngestOutcome
 from webhook_inbox.ledger.erasure import Erasure
-from webhook_inbox.ledger.schema import RUN_PREFIX, event_key, run_key
+from webhook_inbox.ledger.schema import EFFECT_PREFIX, RUN_PREFIX, event_key, run_key
 
 # A duplicate re-sends runs of younger events only; the reconciler covers older ones.
 YOUNG_MS: Final = 15 * 60_000
@@ -24,11 +25,8 @@ def end(world: World, slot: str, job: Job, how: str) -> None:
     result = job.node.result
     if isinstance(result, Crashed):
         raise Violation("G1", f"{slot} raised {result.error!r}")
-    if job.erases and isinstance(result, Erasure) and not result.unfinished:
-        world.observer.cleared.add(job.erases)
-        for stored in world.aws.table.rows():
-            if stored["sk"].startswith(RUN_PREFIX):
-                check_cleared(world.observer, stored)
+    if job.erases and isinstance(result, Erasure):
+        _erased(world, job.erases, result)
     if job.webhook is not None:
         world.answered[job.webhook.name] = result.status
         row = world.aws.table.row(event_key(*job.webhook.event))
@@ -42,6 +40,18 @@ def end(world: World, slot: str, job: Job, how: str) -> None:
             deleted(world, job.lane, job.message)
         else:
             world.mark_troubled(job)
+
+
+def _erased(world: World, event: tuple[str, str], result: Erasure) -> None:
+    """Notes what an erasure reported, and checks that it is true."""
+    if not result.unfinished:
+        world.observer.cleared.add(event)
+        for stored in world.aws.table.rows():
+            if stored["sk"].startswith((RUN_PREFIX, EFFECT_PREFIX)):
+                check_cleared(world.observer, stored)
+    if result.arriving_until is None:
+        world.observer.emptied.add(event)
+        check_emptied(world.observer, world.aws.table.rows(), world.aws.blobs)
 
 
 def _check_sent(world: World, webhook: Webhook, event: Item) -> None:

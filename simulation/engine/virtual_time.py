@@ -6,6 +6,7 @@ from typing import Final
 from simulation.engine.world import World
 from simulation.worlds.scenario import Webhook
 from webhook_inbox.domain.ports import Item
+from webhook_inbox.ledger.erasure import DELIVERY_LIFE
 from webhook_inbox.ledger.schema import RUN_PREFIX, run_key
 from webhook_inbox.queue.dead_letters import NEEDLESS
 from webhook_inbox.queue.message import RunMessage
@@ -19,6 +20,8 @@ SECOND_MS: Final = int(SECOND_LOOK.total_seconds() * 1000)
 SWEEP_MS: Final = int(SWEEP_INTERVAL.total_seconds() * 1000)
 # The reconciler only reports runs in these states, unless people decide about a held run.
 AT_REST: Final = frozenset({"dead_letter", "held"})
+# The age from which no delivery may store a payload of an erased event.
+DELIVERY_MS: Final = int(DELIVERY_LIFE.total_seconds() * 1000)
 # The age from which a guard without an event can be taken over.
 SETTLING_MS: Final = 30_000
 
@@ -71,6 +74,8 @@ def _of_rows(world: World) -> Iterator[int]:
             yield row["written_at"] + SETTLING_MS
         if row.get("state") == "open":
             yield row["until"]
+        if "erased_at" in row:
+            yield row["received_at"] + DELIVERY_MS
     for row in _runs(world):
         if row["status"] == "processing":
             yield row["claimed_until"] + SKEW + 1

@@ -10,6 +10,7 @@ from simulation.engine.jobs import Job
 from simulation.engine.sink import DONE, Sink
 from simulation.engine.stepping import Answer, Call, Stepping
 from simulation.invariants import approvals, circuits, cursors, due_index, effects
+from simulation.invariants.erasure import check_emptied
 from simulation.invariants.observer import Actor, Observer, RunName, must, named, run_name
 from simulation.invariants.transitions import changed, check_cleared, check_turn
 from simulation.worlds.scenario import Deployment, Scenario
@@ -306,6 +307,8 @@ class World:
         for key, old, new in table.written:
             if new is not None:
                 self._wrote(actor, key, old, new)
+        if table.written or call.port == "blobs":
+            check_emptied(self.observer, table.rows(), self.aws.blobs)
         table.written.clear()
         if call.method == "send" and answer.error is None:
             for message in call.args[0]:
@@ -370,6 +373,7 @@ class World:
         if isinstance(behavior.approve, Approval) and new["status"] == "started":
             requests = self._requests(owner)
             approvals.check_begun(owner, new["arguments"], behavior.approve, requests)
+        check_cleared(self.observer, new)
         effects.changed(
             self.observer,
             actor,

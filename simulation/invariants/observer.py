@@ -116,7 +116,8 @@ class Observer:
         earlier: by event, the events acknowledged before it was first sent.
         decided: runs that a person has approved.
         erased: the events whose payload was erased.
-        cleared: the events of which an erasure reported that nothing is left.
+        cleared: the events of which an erasure reported that no text of a handler is left.
+        emptied: the events of which an erasure reported that no payload is left, or arrives.
         began: by source and signed content, the event whose runs began without a decision.
         told: the messages about each request to each person.
     """
@@ -149,6 +150,7 @@ class Observer:
     decided: set[RunName] = field(default_factory=set)
     erased: set[tuple[str, str]] = field(default_factory=set)
     cleared: set[tuple[str, str]] = field(default_factory=set)
+    emptied: set[tuple[str, str]] = field(default_factory=set)
     began: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
     told: dict[tuple[str, str, str], int] = field(default_factory=dict)
 
@@ -170,6 +172,7 @@ class Observer:
         self.earlier.pop(event, None)
         self.erased.discard(event)
         self.cleared.discard(event)
+        self.emptied.discard(event)
         self.began = {content: e for content, e in self.began.items() if e != event}
 
     def pause_changed(self, name: str, now: int, *, paused: bool) -> None:
@@ -216,7 +219,7 @@ class Observer:
             must("G1", bool(other), f"{webhook.name} was acknowledged and dropped")
             return
         must("G1", row is not None, f"{webhook.name} was acknowledged but not stored")
-        same = self.contents[event] == webhook.body
+        same = webhook.has_content_of(self.contents[event])
         must("G7", same, f"{webhook.name} was acknowledged as a duplicate of other content")
         for handler in (row or {})["runs"] if outcome is IngestOutcome.ACCEPTED else ():
             sent = self.sends.get((*event, handler), 0)

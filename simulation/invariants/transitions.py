@@ -173,9 +173,9 @@ def check_turn(observer: Observer, run: RunName, old: Item, new: Item) -> None:
 
 def check_cleared(observer: Observer, row: Item) -> None:
     """Checks that no text of a handler is left of an event, or added, after its erasure."""
-    if (row["source"], row["event_id"]) in observer.cleared:
+    if (row.get("source"), row.get("event_id")) in observer.cleared:
         quoted = any(REFUSAL in each.get("error", "") for each in row.get("attempts", ()))
-        quoted = quoted or REFUSAL in row.get("last_error", "")
+        quoted = quoted or REFUSAL in row.get("last_error", "") or REFUSAL in row.get("error", "")
         must("erasure", not quoted, f"{row['sk']} of {row['event_id']} quotes an erased payload")
 
 

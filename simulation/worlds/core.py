@@ -6,6 +6,7 @@ from typing import Final
 from simulation.worlds.approvals import APPROVAL_WORLDS
 from simulation.worlds.builders import AGAIN, BATCHES, BOTH, FIRST, FORMS, MAIL, ONCE, world
 from simulation.worlds.destinations import DESTINATION_WORLDS
+from simulation.worlds.erased import ERASURE_WORLDS
 from simulation.worlds.guard import GUARD_WORLDS
 from simulation.worlds.handlers import HANDLER_WORLDS
 from simulation.worlds.ordered import ORDERING_WORLDS, PAUSE_WORLDS
@@ -168,32 +169,7 @@ SMALL_WORLDS: Final = (
         budget={"faults": 1},
         workers=1,
     ),
-    world(
-        "an erased event",
-        FIRST,
-        AGAIN,
-        faults=("killed",),
-        workers=1,
-        receivers=1,
-        budget={"erasures": 1, "faults": 1},
-    ),
-    world(
-        "an erased large event",
-        replace(FIRST, padding=20_000, preloaded=True),
-        faults=(),
-        workers=1,
-        receivers=1,
-        budget={"erasures": 1},
-    ),
-    world(
-        "an event is erased while its attempt fails",
-        replace(FIRST, preloaded=True),
-        faults=(),
-        outcomes={"mail": (REFUSES,)},
-        workers=1,
-        receivers=1,
-        budget={"erasures": 1, "failures": 1},
-    ),
+    *ERASURE_WORLDS,
     *GUARD_WORLDS,
     *UNCERTAIN_WORLDS,
     world(

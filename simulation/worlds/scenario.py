@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache, cached_property
 from typing import Any, Final
@@ -53,6 +53,8 @@ FORMS: Final = SourceSpec(
 )
 # "line" sends batches.
 LINE: Final = SourceSpec("line", "line", "line")
+# "vary" signs as "acme", and counts its attempts in the body.
+VARY: Final = replace(ACME, name="vary", volatile=("attempt",), tenant=())
 # "lax" signs its time only, and stores one type.
 LAX: Final = SourceSpec(
     "lax",
@@ -79,7 +81,7 @@ TYPED: Final = SourceSpec(
         "event_type": {"json": "content"},
     },
 )
-SOURCES: Final = {source.name: source for source in (ACME, GITHUB, FORMS, LINE, LAX, TYPED)}
+SOURCES: Final = {source.name: source for source in (ACME, GITHUB, FORMS, LINE, LAX, TYPED, VARY)}
 TYPES: Final = {
     "typed": "paid",
     "acme": "paid",
@@ -87,6 +89,7 @@ TYPES: Final = {
     "forms": "posted",
     "line": "message",
     "lax": "paid",
+    "vary": "paid",
 }
 
 SUCCEEDS: Final = AttemptOutcome()
@@ -157,6 +160,7 @@ class Webhook:
         preloaded: whether it was accepted before the schedule starts.
         tenant: the tenant that its body names, "" for none; only "acme" has tenants.
         cut: whether its body lacks its end, as the provider signed it.
+        attempt: the volatile part of its body, 0 for none; only "vary" has one.
     """
 
     name: str
@@ -173,6 +177,7 @@ class Webhook:
     preloaded: bool = False
     tenant: str = ""
     cut: bool = False
+    attempt: int = 0
 
     @property
     def body(self) -> bytes:
@@ -183,8 +188,15 @@ class Webhook:
             # An attacker can order the fields of a captured form anew.
             fields = [("content", self.content), ("name", "it")]
             return urlencode(fields[::-1] if self.captured else fields).encode()
-        body = _body(self.content, self.padding, self.version, self.tenant)
+        body = _body(self.content, self.padding, self.version, self.tenant, self.attempt)
         return body[:-1] if self.cut else body
+
+    def has_content_of(self, body: bytes) -> bool:
+        """Returns whether a body is that of this webhook, in any attempt."""
+        volatile = load_provider(SOURCES[self.source]).volatile if self.attempt else ()
+        return self.body == body or (
+            bool(volatile) and fingerprint(self.body, volatile) == fingerprint(body, volatile)
+        )
 
     @property
     def event(self) -> tuple[str, str]:
@@ -226,11 +238,12 @@ def is_typed(source: str, body: bytes) -> bool:
 
 
 @cache
-def _body(content: str, padding: int, version: int, tenant: str) -> bytes:
+def _body(content: str, padding: int, version: int, tenant: str, attempt: int) -> bytes:
     filler = "".join(f"{n * 2654435761 % 2**32:08x}" for n in range(padding // 8))
     numbered = f', "version": {version}' if version else ""
     named = f', "tenant": "{tenant}"' if tenant else ""
-    return f'{{"content": "{content}", "filler": "{filler}"{numbered}{named}}}'.encode()
+    tried = f', "attempt": {attempt}' if attempt else ""
+    return f'{{"content": "{content}", "filler": "{filler}"{numbered}{named}{tried}}}'.encode()
 
 
 @cache

@@ -337,8 +337,12 @@ def conflicts(target: Target, source: str, event_id: str) -> list[str]:
 
 def _kept(target: Target, row: Item) -> str:
     """Returns where the content of a conflicting delivery is; no command shows it."""
+    if "unstored" in row:
+        return "its content was not stored, since the event was erased before"
     if "erased_at" in row:
         return "its content was erased"
+    if "arriving" in row:
+        return "its content is not stored: ingest failed, and the provider sends it again"
     large = f", its body in the bucket {target.bucket_name}" if "body_ref" in row else ""
     return (
         f"its content is kept for 35 days in the table {target.table_name}, pk {row['pk']}, sk"

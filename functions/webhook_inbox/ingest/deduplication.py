@@ -278,25 +278,21 @@ class IdempotentReceiver:
             "stored_fingerprint": hash_in(known, "fingerprint"),
             "headers": {},
         }
-        if "erased_at" in known:
-            with suppress(ConditionFailed):
-                erased = {**row, "erased_at": row["received_at"]}
-                self._table.put(erased, when=absent(event.received_at))
-            return
-        unstored = either(absent(event.received_at), Present("arriving"))
         try:
-            self._table.put({**row, "arriving": True}, when=unstored)
+            if "erased_at" in known:
+                erased = {"erased_at": row["received_at"], "unstored": True}
+                self._table.put({**row, **erased}, when=absent(event.received_at))
+                return
+            new = either(absent(event.received_at), Present("arriving"))
+            self._table.put({**row, "arriving": True}, when=new)
         except ConditionFailed:
             return
         if "erased_at" in (self._table.get(event_key(event.source, event.event_id)) or {}):
-            # Not changed: an equal delivery may have read the event's row before the erasure.
             return
         packed = payloads.pack_event(event)
         if packed.blob_key:
             self._blobs.put(packed.blob_key, packed.blob)
-        with suppress(ConditionFailed):  # It was erased meanwhile.
-            stored = {**row, "headers": dict(event.headers), **packed.attributes}
-            self._table.put(stored, when=Absent("erased_at"))
+        self._table.put({**row, "headers": dict(event.headers), **packed.attributes})
 
 
 def _outcome_of_new(event: StoredEvent) -> IngestOutcome:

@@ -9,8 +9,8 @@ fingerprint stays: a later delivery is a duplicate or a conflict, as before, and
 All objects with the event's prefix are deleted. A delivery uploads its body before it writes a row,
 so that some objects have none: of a delivery whose write failed and that was sent again with other
 volatile fields, or of the slower of two at once. A delivery that read the event's row before the
-mark may store its payload after it. The erasure tells how long: the row has the time of the first
-deliveries, and a conflict writes a row that says `arriving` before it stores its payload.
+mark may store its payload after it. The erasure tells how long: the event's row has the time of the
+first deliveries, and a conflict writes its row before it reads the event's and stores its payload.
 
 A run that a worker takes after the mark ends as skipped. An attempt that has read its payload goes
 on to its end: the erasure names its run as unfinished, or has read the runs before its lease; its
@@ -214,9 +214,10 @@ def remove(
 def _delivery_end(rows: Iterable[Item], now: datetime) -> datetime | None:
     """Returns when the last delivery ends that may store a payload after these rows were marked.
 
-    A first delivery of an event, while another one writes the event's row, or a conflict.
+    It is a first delivery of the event, while another one writes the event's row, or a conflict
+    that read the event's row before the mark; one that read it later is `unstored`.
     """
-    own = (row["received_at"] for row in rows if row["sk"] == "event" or "arriving" in row)
+    own = (row["received_at"] for row in rows if "unstored" not in row)
     end = from_ms(max(own, default=0)) + DELIVERY_LIFE
     return end if end > now else None
 

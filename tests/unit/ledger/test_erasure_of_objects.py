@@ -273,7 +273,6 @@ def test_an_attempt_that_an_erasure_did_not_see_stores_no_text_of_an_effect(
         raise Transient(f"no such customer {PERSONAL}")
 
     world.behaviours["acme.fulfil"] = act
-    world.work_once()
     world.clock.advance(minutes=10)
     read, seen = world.table.get, list[Erasure | None]()
 
