@@ -18,6 +18,7 @@ from webhook_inbox.destinations.circuit import breaker_key
 from webhook_inbox.domain.idempotency import versioned
 from webhook_inbox.domain.manifest import DEFAULT_LANE, SPLIT
 from webhook_inbox.domain.model import EventStatus, Run, Status
+from webhook_inbox.domain.personal import ERASED
 from webhook_inbox.domain.ports import Change, Item, Key
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.handlers.effects.plan import Approval
@@ -374,6 +375,8 @@ class World:
             requests = self._requests(owner)
             approvals.check_begun(owner, new["arguments"], behavior.approve, requests)
         check_cleared(self.observer, new)
+        if {**old, "error": ERASED} == new:
+            return  # Its erasure.
         effects.changed(
             self.observer,
             actor,
