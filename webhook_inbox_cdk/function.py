@@ -98,17 +98,24 @@ class InboxFunction(lambda_.Function):
 
         waive(self, WAIVED)
 
-    def allow(self, *actions: str, on: Sequence[str], pattern: str = "") -> None:
+    def allow(
+        self,
+        *actions: str,
+        on: Sequence[str],
+        pattern: str = "",
+        when: Mapping[str, Mapping[str, str]] | None = None,
+    ) -> None:
         """Allows `actions` on these ARNs; adds no statement for an empty list.
 
         Args:
             actions: IAM actions.
             on: ARNs, or patterns.
             pattern: why they are patterns.
+            when: the conditions of the statement, by operator and key.
         """
         if not on:
             return
-        statement = iam.PolicyStatement(actions=list(actions), resources=list(on))
+        statement = iam.PolicyStatement(actions=list(actions), resources=list(on), conditions=when)
         assert isinstance(self.role, iam.Role)  # noqa: S101 - narrows the type
         if EVERYTHING in on:
             # In a policy of its own: the waiver must not exempt another statement.

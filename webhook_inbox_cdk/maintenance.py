@@ -12,6 +12,7 @@ from webhook_inbox_cdk.function import EVERYTHING, InboxFunction, Shape
 from webhook_inbox_cdk.resources import Resources
 
 from webhook_inbox.adapters.environment import MaintenanceEnvironment
+from webhook_inbox.ledger import payloads
 from webhook_inbox.ledger.schema import BY_DUE, BY_RECEIVED
 
 # The memory in MB with which Lambda gives a function one CPU. Resuming a run costs the reconciler
@@ -106,6 +107,9 @@ class Reconciler(MaintenanceFunction):
             self.allow("dynamodb:DeleteItem", on=[resources.table])
         if any(source.retention for source in resources.manifest.sources.values()):
             self.allow("s3:DeleteObject", on=[resources.bodies.objects], pattern=HASHED)
+            # Finds the objects of an event that no row names.
+            bodies = {"StringLike": {"s3:prefix": f"{payloads.PREFIX}*"}}
+            self.allow("s3:ListBucket", on=[resources.bodies.bucket.bucket_arn], when=bodies)
         # Lists events, to find those whose runs were not sent.
         self.allow("dynamodb:Query", on=[resources.ledger.index(BY_RECEIVED)])
         # Tells a backlog from a lost message by the queue's length and its oldest message.

@@ -222,6 +222,8 @@ OPERATING = {
         Call("dynamodb:Query", "table/index/by_received", "2026-01-01T00#0"),
         Call("dynamodb:UpdateItem", "table", "event#stripe#evt-1", ("pk", "body", "erased_at")),
         Call("dynamodb:UpdateItem", "table", "conflict#stripe#evt-1", ("pk", "body")),
+        Call("dynamodb:UpdateItem", "table", "effect#pay#7", ("pk", "sk", "error")),
+        Call("s3:ListBucket", "bucket"),
         Call("s3:DeleteObject", "bucket/bodies/ab"),
     ),
     "SQS's redrive": (

@@ -1,6 +1,7 @@
 """`erase`: erases the payload of an event, or of a tenant's events, and keeps the ledger."""
 
 from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import Annotated, Final
@@ -10,10 +11,10 @@ import typer
 from webhook_inbox.adapters.system import SystemRandomness
 from webhook_inbox.domain.quotas import token
 from webhook_inbox.domain.timestamps import MILLISECOND
-from webhook_inbox.ledger.audit import AuditedAction
-from webhook_inbox.ledger.erasure import Erasure, ErasureRequest, erase_of_tenant
+from webhook_inbox.ledger.audit import AuditedAction, EventName
+from webhook_inbox.ledger.erasure import Erasure, ErasureRequest, erase_of_tenant, has_remains
 from webhook_inbox.ledger.erasure import erase as erase_payload
-from webhook_inbox.ledger.schema import EVENT_LIFE
+from webhook_inbox.ledger.schema import EVENT_LIFE, dedupe_key
 from webhookctl.commands.inbox import the_one
 from webhookctl.display.output import counted
 from webhookctl.display.times import iso
@@ -22,6 +23,16 @@ from webhookctl.invocation import By, Invocation, Reason, Source, takes_options
 
 WORKERS: Final = 8
 HOUR: Final = timedelta(hours=1)
+# What an erasure does not reach; docs/operate.md says how long each is kept.
+NOT_ERASED: Final = (
+    "backups of the table (35 days)",
+    "rejected deliveries (7 days)",
+    "the handlers' logs",
+    "recorded results of effects and jobs",
+    "selections of replays (7 days)",
+    "audit reasons",
+    "exports",
+)
 
 EventId = Annotated[
     str | None, typer.Argument(metavar="EVENT_ID", help="The event's id; or use --tenant.")
@@ -47,8 +58,9 @@ def erase(
     """Erase an event's body, headers and error texts for good; a dry run without --yes.
 
     Its identity, runs and effects stay, so a later delivery is still a duplicate. Runs that have
-    not begun end as skipped. Backups keep the payload for up to 35 days. An erasure of a tenant
-    that was interrupted continues when the command is repeated.
+    not begun end as skipped. The answer says what is left, and when to repeat the command. Backups
+    keep the payload for up to 35 days. An erasure of a tenant that was interrupted continues when
+    the command is repeated.
     """
     if (event_id is None) == (tenant is None):
         raise typer.BadParameter("use either EVENT_ID or --tenant NAME")
@@ -60,34 +72,75 @@ def erase(
 def _erase_event(
     call: Invocation, event_id: str, source: str | None, *, yes: bool, reason: str, by: str | None
 ) -> None:
-    event = the_one(call, event_id, source, body=False).event
-    named, about = (
-        f"{event.event_id} of {event.source}",
-        {"source": event.source, "event_id": event.event_id},
-    )
+    event, runs = _find(call, event_id, source)
+    named, about = f"{event.event_id} of {event.source}", event._asdict()
     if not yes:
         if call.as_json:
             call.output.json({**about, "erased_at": None})
         else:
-            runs = counted(len(event.runs), "run")
-            call.output.line(f"{named}: would erase body, headers, and the error texts of {runs}")
+            texts = f"the error texts of {counted(runs, 'run')}"
+            call.output.line(f"{named}: would erase body, headers, and {texts}")
         call.output.note("Nothing was erased. Add --yes to erase them; this cannot be undone.")
         return
     who, now = call.actor(by), call.clock.now()
     request = ErasureRequest(event.source, event.event_id, who, reason, now)
-    found = erase_payload(call.target.table, call.target.blobs, SystemRandomness(), request)
-    if found is None:
+    erasure = erase_payload(call.target.table, call.target.blobs, SystemRandomness(), request)
+    if erasure is None:
         raise CommandError(f"{named} has expired meanwhile: nothing to erase")
     if call.as_json:
-        told = {"erased_at": iso(found.erased_at), "unfinished": list(found.unfinished)}
-        call.output.json({**about, **told})
+        call.output.json({**about, **_as_json(erasure)})
         return
     call.output.line(f"{named}: erased")
-    if found.unfinished:
-        call.output.note(
-            f"In progress or held: {', '.join(found.unfinished)}. Erase it again when they have"
+    for note in _notes(erasure):
+        call.output.note(note)
+
+
+def _find(call: Invocation, event_id: str, source: str | None) -> tuple[EventName, int]:
+    """Returns the event and the number of its runs; 0 of one that has expired.
+
+    Objects and error texts outlive the event's row by up to 14 days.
+
+    Raises CommandError unless exactly one event matches.
+    """
+    if event_id and not call.overviews(event_id, source, with_body=False):
+        stored = dedupe_key(event_id)
+        names = [EventName(each, stored) for each in ([source] if source else call.target.urls)]
+        left = [name for name in names if has_remains(call.target.table, call.target.blobs, name)]
+        if len(left) == 1:
+            return left[0], 0
+    event = the_one(call, event_id, source, body=False).event
+    return EventName(event.source, event.event_id), len(event.runs)
+
+
+def _as_json(erasure: Erasure) -> dict[str, object]:
+    until = erasure.arriving_until
+    return {
+        "erased_at": iso(erasure.erased_at),
+        "unfinished": list(erasure.unfinished),
+        "arriving_until": iso(until) if until else None,
+        "batch": erasure.batch or None,
+        "not_erased": list(NOT_ERASED),
+    }
+
+
+def _notes(erasure: Erasure) -> Iterator[str]:
+    """Yields what is left, and the next action."""
+    if erasure.unfinished:
+        yield (
+            f"In progress or held: {', '.join(erasure.unfinished)}. Erase it again when they have"
             " ended, which erases their error texts as well."
         )
+    if erasure.arriving_until:
+        yield (
+            "A delivery that was received before the erasure may still store its payload. Erase it"
+            f" again after {iso(erasure.arriving_until)}."
+        )
+    if erasure.batch:
+        yield (
+            f"It is an item of {erasure.batch}, whose body still has its text. Erase that event,"
+            " with its other items, as well."
+        )
+    yield f"Not erased: {', '.join(NOT_ERASED)}."
 
 
 def _erase_tenant(
@@ -119,6 +172,7 @@ class TenantErasure:
         self._now = call.clock.now()
         self.sources = Counter[str]()
         self.outcomes = Counter[str]()
+        self.batches = set[str]()
 
     def read(self) -> None:
         """Counts or erases the events; the index may miss one of the last seconds.
@@ -140,7 +194,7 @@ class TenantErasure:
                 advance(1)
 
     def _hour(self, begin: datetime) -> tuple[Counter[str], Counter[str]]:
-        """Returns the events of an hour by source and by outcome: erased, unfinished, unchanged."""
+        """Returns the events of an hour by source and by outcome; see `_outcome`."""
         target = self._call.target
         sources, outcomes = Counter[str](), Counter[str]()
         for event in target.ledger().received(begin, begin + HOUR - MILLISECOND):
@@ -149,6 +203,8 @@ class TenantErasure:
                 if self._yes:
                     erased = erase_of_tenant(target.table, target.blobs, event, now=self._now)
                     outcomes[_outcome(erased)] += 1
+                    if erased and erased.batch:
+                        self.batches.add(f"{event.source} {erased.batch}")
         return sources, outcomes
 
     def show(self) -> None:
@@ -156,7 +212,8 @@ class TenantErasure:
         output, done, total = self._call.output, self.outcomes, self.sources.total()
         if self._call.as_json:
             found = {"tenant": self._tenant, "events": total, "by_source": dict(self.sources)}
-            output.json({**found, "erased": done["erased"], "unfinished": done["unfinished"]})
+            counts = {name: done[name] for name in ("erased", "unfinished", "arriving")}
+            output.json({**found, **counts, "batches": sorted(self.batches)})
         else:
             sources = ", ".join(f"{name} {count}" for name, count in sorted(self.sources.items()))
             output.line(f"{self._tenant}: {counted(total, 'event')} ({sources})")
@@ -164,15 +221,28 @@ class TenantErasure:
             output.note("Nothing was erased. Add --yes to erase them; this cannot be undone.")
         elif not self._call.as_json:
             before = f"; {done['unchanged']} before, or expired" if done["unchanged"] else ""
-            output.line(f"erased: {done['erased'] + done['unfinished']}{before}")
+            erased = done["erased"] + done["unfinished"] + done["arriving"]
+            output.line(f"erased: {erased}{before}")
         if done["unfinished"]:
             output.note(
                 f"Events with runs in progress or held: {done['unfinished']}. Erase again when"
                 " these have ended, which erases their error texts as well."
             )
+        if done["arriving"]:
+            output.note(
+                f"Events with deliveries in progress: {done['arriving']}. Erase again in 5 minutes."
+            )
+        if self.batches:
+            output.note(f"Items of batches that still have their text: {len(self.batches)} batches")
+            for batch in sorted(self.batches):
+                output.note(f"  {batch}")
+        if self._yes and not self._call.as_json:
+            output.note(f"Not erased: {', '.join(NOT_ERASED)}.")
 
 
 def _outcome(found: Erasure | None) -> str:
     if found is None:
         return "unchanged"
-    return "unfinished" if found.unfinished else "erased"
+    if found.unfinished:
+        return "unfinished"
+    return "erased" if found.arriving_until is None else "arriving"

@@ -243,8 +243,9 @@ def _erasure(load: Load, shape: Shape) -> Iterator[CostLine]:
     read = (
         units.ERASED.reads - 1 + ceil(units.row_bytes(load.body, load.handlers) / units.READ_UNIT)
     )
-    each = written * prices.WRITE_UNITS + read * prices.READ_UNITS
-    text = f"{written} write units, {read:g} read units an event"
+    # S3 bills a list as a put.
+    each = written * prices.WRITE_UNITS + read * prices.READ_UNITS + prices.S3_PUTS
+    text = f"{written} write units, {read:g} read units, 1 list an event"
     yield CostLine("erasure", text, each * load.events / MILLION)
 
 

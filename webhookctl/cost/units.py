@@ -44,6 +44,7 @@ SEND: Final = "sqs:SendMessageBatch"
 DELETE: Final = "sqs:DeleteMessage"
 PUT_OBJECT: Final = "s3:PUT"
 GET_OBJECT: Final = "s3:GET"
+LIST_OBJECTS: Final = "s3:GET"  # S3 lists with a GET as well, at the price of a PUT.
 
 # -- ingest: a delivery
 
@@ -109,9 +110,11 @@ FIFTH_PASS: Final = Step(
 # The looks at each event: its entry in the index, and the row of each of its runs.
 LOOKS: Final = 2
 LOOK_AT_RUN: Final = 0.5
-# A payload whose source's `retention` has passed: the event with its runs, its conflicts, its runs
-# again, its requests for approval; the event's row without its body, and its entry.
-ERASED: Final = Step(calls=(*(QUERY,) * 4, UPDATE), writes=1, index_writes=1, reads=4.0)
+# A payload whose source's `retention` has passed: the event with its runs; the event's row without
+# its body, and its entry; its conflicts, its objects, and the event's rows again.
+ERASED: Final = Step(
+    calls=(*(QUERY,) * 3, UPDATE, LIST_OBJECTS), writes=1, index_writes=1, reads=3.0
+)
 
 # -- bytes
 

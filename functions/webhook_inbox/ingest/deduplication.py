@@ -22,7 +22,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 
-from webhook_inbox.domain.conditions import Absent, Condition, Equals, Present, either, every
+from webhook_inbox.domain.conditions import Condition, Equals, Present, either, every
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.manifest import DROP, HOLD, Manifest
 from webhook_inbox.domain.model import DropReason, StoredEvent

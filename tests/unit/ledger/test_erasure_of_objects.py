@@ -7,15 +7,17 @@ from datetime import timedelta
 import pytest
 
 from tests.unit.ledger.test_erasure import PERSONAL, erased, large, stored
+from tests.unit.support.batches import Batches, mail, with_mail
+from tests.unit.support.people import person
 from tests.unit.support.world import ACME, MANIFEST, World
-from webhook_inbox.adapters.memory import Fault
+from webhook_inbox.adapters.memory import Fault, SeededRandomness
 from webhook_inbox.domain.errors import Transient
 from webhook_inbox.domain.ports import Item, Key
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.handlers.context import Context
 from webhook_inbox.ingest.receipt import IngestOutcome
 from webhook_inbox.ledger import payloads
-from webhook_inbox.ledger.erasure import DELIVERY_LIFE, Erasure
+from webhook_inbox.ledger.erasure import DELIVERY_LIFE, Erasure, ErasureRequest, erase
 from webhook_inbox.ledger.schema import conflict_key
 
 MUTABLE = replace(ACME, volatile=("attempt",), retention=2 * 86_400.0)
@@ -289,3 +291,20 @@ def test_an_attempt_that_an_erasure_did_not_see_stores_no_text_of_an_effect(
     assert seen[1] is not None
     assert seen[1].complete
     assert PERSONAL not in stored(world)
+
+
+def test_the_batch_that_still_has_an_items_text_is_named() -> None:
+    world = Batches(with_mail())
+    batch = world.sent(mail("a"), mail("b"))
+    world.run_until_quiet()
+
+    def erase_event(event_id: str) -> Erasure:
+        now = world.clock.now()
+        request = ErasureRequest("mail", event_id, person("kim"), "asked to", now)
+        found = erase(world.table, world.blobs, SeededRandomness(7), request)
+        assert found is not None
+        return found
+
+    assert erase_event("a").batch == batch
+    assert erase_event(batch).batch == ""
+    assert erase_event("b").batch == ""

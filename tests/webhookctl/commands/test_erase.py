@@ -74,3 +74,40 @@ def test_a_reason_is_needed(cli: Cli, inbox: Inbox) -> None:
     inbox.deliver("evt-1")
 
     assert cli("erase", "evt-1", "--yes").code == 2
+
+
+def test_what_is_left_is_said(cli: Cli, inbox: Inbox) -> None:
+    inbox.deliver("evt-1")
+    inbox.work()
+
+    shown = cli("erase", "evt-1", "--yes", *WHY)
+
+    assert (
+        "A delivery that was received before the erasure may still store its payload." in shown.err
+    )
+    assert "Not erased: backups of the table (35 days), rejected deliveries (7 days)" in shown.err
+    told = cli("erase", "evt-1", "--yes", *WHY, "--json").data
+    assert told["arriving_until"]
+    assert told["batch"] is None
+    assert "exports" in told["not_erased"]
+
+
+def test_a_day_later_nothing_arrives(cli: Cli, inbox: Inbox) -> None:
+    inbox.deliver("evt-1")
+    inbox.work()
+    inbox.clock.advance(days=1)
+
+    assert cli("erase", "evt-1", "--yes", *WHY, "--json").data["arriving_until"] is None
+
+
+def test_what_is_left_of_an_expired_event_is_erased(cli: Cli, inbox: Inbox) -> None:
+    inbox.fails("acme.fulfil", Permanent("no such customer ada@example.com"))
+    inbox.deliver("evt-1")
+    inbox.work()
+    inbox.clock.advance(days=36)
+    inbox.table.delete_expired(inbox.now)
+
+    shown = cli("erase", "evt-1", "--yes", *WHY)
+
+    assert (shown.code, shown.out) == (0, "evt-1 of acme: erased\n")
+    assert "ada@" not in repr(list(inbox.table.everything()))

@@ -60,6 +60,8 @@ def test_a_repeated_erasure_changes_what_is_left_only(cli: Cli, tenants: Inbox) 
         "by_source": {"acme": 2},
         "erased": 1,
         "unfinished": 0,
+        "arriving": 0,
+        "batches": [],
     }
     again = cli("erase", "--tenant", "acct_7", "--yes", *WHY)
     assert again.out == "acct_7: 2 events (acme 2)\nerased: 0; 2 before, or expired\n"
