@@ -23,7 +23,7 @@ from webhookctl.invocation import By, Invocation, Reason, Source, takes_options
 
 WORKERS: Final = 8
 HOUR: Final = timedelta(hours=1)
-# What an erasure does not reach; docs/operate.md says how long each is kept.
+# The copies that an erasure leaves; docs/operate.md says how long each is kept.
 NOT_ERASED: Final = (
     "backups of the table (35 days)",
     "rejected deliveries (7 days)",
