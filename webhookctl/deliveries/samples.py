@@ -111,6 +111,7 @@ class Forge:
             headers=sent.headers,
             body=sent.body,
             received_at=now,
+            verified=True,
         )
 
 

@@ -129,7 +129,7 @@ class _Examination:
         return found is not None
 
     def _named(self, verified: Verified) -> Diagnosis:
-        delivery = self._trial.delivery
+        delivery = replace(self._trial.delivery, verified=True)
         secret = self._trial.secrets[verified.secret] if self._provider.needs_secret else ""
         try:
             if self._provider.handshake and self._provider.handshake(delivery, secret) is not None:

@@ -6,15 +6,10 @@ from functools import lru_cache
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
-from webhook_inbox.domain.errors import Reason, Rejected
+from webhook_inbox.domain.bounded_json import parse_bounded
 from webhook_inbox.domain.model import Delivery
 
 FIELDS: Final = 1000
-# Anyone can send a body of 6 MB whose JSON costs a second to parse. A message of SNS, 256 KB of
-# single digits and commas, has 130,000 marks, and one of backslashes alone 520,000 of them.
-UNVERIFIED_MARKS: Final = 150_000
-UNVERIFIED_BACKSLASHES: Final = 600_000
-MARKS: Final = b"[{,:"
 # The unencoded `=` in the value of a field; senders encode them.
 EQUALS: Final = 100_000
 
@@ -27,39 +22,18 @@ def parse(raw: bytes | str) -> object:
         raise ValueError("the JSON is nested too deeply") from error
 
 
-def bounded(delivery: Delivery, *, weight: int = 1) -> None:
-    """Bounds the cost of parsing a body that is not verified yet.
-
-    Args:
-        delivery: the delivery.
-        weight: the cost of each value and escape, as a multiple of parsing it once.
+def document(delivery: Delivery) -> object:
+    """Returns the body's JSON, None if it is not JSON.
 
     Raises:
-        Rejected: as JSON it would have too many values or escapes (malformed).
+        Rejected: the delivery is not verified, and to parse it would cost too much (malformed).
     """
-    if not is_bounded(delivery.body, weight=weight):
-        raise Rejected(Reason.MALFORMED, "the body has too many values to verify them")
-
-
-def is_bounded(body: bytes, *, weight: int = 1) -> bool:
-    """Returns whether parsing a body costs little CPU; see `bounded`."""
-    if len(body) * weight <= UNVERIFIED_MARKS:
-        return True
-    if body.count(b"\\") * weight > UNVERIFIED_BACKSLASHES:
-        return False
-    marks = len(body) - len(body.translate(None, MARKS))
-    return marks * weight <= UNVERIFIED_MARKS
-
-
-def document(delivery: Delivery) -> object:
-    """Returns the body's JSON, None if it is not JSON."""
-    return _parsed(delivery.body)
+    return _parsed(delivery.body) if delivery.verified else parse_bounded(delivery.body)
 
 
 @lru_cache(maxsize=2)
 def _parsed(body: bytes) -> object:
-    # A scheme with its signature in the body reads it several times, and a part of it beside the
-    # whole. Callers never change it.
+    # Handshakes and splitters read several values. Callers never change it.
     try:
         return parse(body)
     except ValueError:

@@ -93,7 +93,8 @@ class Delivery:
     """One HTTP request of a provider, unchanged.
 
     Header names are lower-case, and repeated headers are joined by commas, as HTTP API does.
-    `request_id` is the gateway's; it distinguishes equal deliveries.
+    `request_id` is the gateway's; it distinguishes equal deliveries. The body of a delivery that is
+    not `verified` is parsed at a bounded cost only: see `bounded_json`.
     """
 
     source: str
@@ -104,6 +105,7 @@ class Delivery:
     body: bytes
     received_at: datetime
     request_id: str = ""
+    verified: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -194,6 +194,7 @@ def _items(batch: StoredEvent, provider: Provider, lease: str) -> Sequence[Deliv
         headers=batch.headers,
         body=batch.body,
         received_at=batch.received_at,
+        verified=True,
     )
     try:
         items = provider.batch(whole) if provider.batch else None

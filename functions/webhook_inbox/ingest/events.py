@@ -156,7 +156,8 @@ def _substitute(raw: bytes, token: Callable[[str], str]) -> bytes:
     if not raw or (raw.startswith(b"[") and raw.count(b",") >= DIFFERENT_TOKENS):
         return _omitted(raw)
     try:
-        value = json.loads(raw)
+        # Strictly: to pass on a surrogate takes as long as to hash 800 bytes.
+        value = json.loads(raw.decode())
     except ValueError:
         value = ""
     return _json([token(text) for text in value] if isinstance(value, list) else token(value))

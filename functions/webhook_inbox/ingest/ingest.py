@@ -143,6 +143,7 @@ class Ingest:
 
     def _signed(self, delivery: Delivery, source: SourceSpec, provider: Provider) -> Receipt:
         verified, secret = self._verify(delivery, source, provider)
+        delivery = replace(delivery, verified=True)
         answer = provider.handshake(delivery, secret) if provider.handshake else None
         if answer is not None:
             if answer.visit is not None and (failure := self._failure_of(answer.visit)):

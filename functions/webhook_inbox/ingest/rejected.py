@@ -9,10 +9,11 @@ from enum import StrEnum
 from typing import Final
 from urllib.parse import urlencode
 
+from webhook_inbox.domain.bounded_json import is_bounded
 from webhook_inbox.domain.conditions import Absent, Less, either
 from webhook_inbox.domain.digest import digest_of
 from webhook_inbox.domain.errors import ConditionFailed, Reason, Rejected, Unavailable
-from webhook_inbox.domain.json_path import fields, is_bounded
+from webhook_inbox.domain.json_path import fields
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import Blobs, Change, Item, Key, Table
 from webhook_inbox.domain.provider import Provider

@@ -191,6 +191,7 @@ class Reverification:
         provider, delivery = self._providers(spec), self.delivery(rejected)
         secrets = self._live(spec, provider)
         verified = verify(provider, delivery, secrets, self._keys)
+        delivery = replace(delivery, verified=True)
         secret = secrets[verified.secret] if secrets else ""
         if provider.handshake is not None and provider.handshake(delivery, secret) is not None:
             return ReverifiedDelivery(rejected, ReleaseVerdict.CHALLENGE)

@@ -18,7 +18,7 @@ from typing import Any, Final
 from cryptography.hazmat.primitives import hashes
 
 from webhook_inbox.domain.errors import Reason, Rejected
-from webhook_inbox.domain.json_path import bounded, document, text_at
+from webhook_inbox.domain.json_path import document, text_at
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import Fetch
 from webhook_inbox.domain.provider import (
@@ -141,7 +141,6 @@ def _scheme(delivery: Delivery) -> Rsa:
 
 
 def _certificate(delivery: Delivery, _: Sequence[str]) -> Fetch:
-    bounded(delivery)
     if not text_at(delivery, "Signature"):
         raise Rejected(Reason.MISSING_SIGNATURE, "the message has no Signature")
     # Messages in the form that Lambda receives use the other spelling.

@@ -60,8 +60,9 @@ def _verify(delivery: Delivery, secrets: Sequence[str]) -> Verified:
     try:
         return SCHEME.verify(delivery, secrets)
     except Rejected as error:
-        parent = _field(delivery, "parent-signature")
-        if error.reason is not Reason.INVALID_SIGNATURE or parent is None:
+        # In this order: a body that costs too much is not read again.
+        invalid = error.reason is Reason.INVALID_SIGNATURE
+        if not invalid or _field(delivery, "parent-signature") is None:
             raise
     return PARENT.verify(delivery, secrets)
 

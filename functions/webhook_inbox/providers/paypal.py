@@ -10,6 +10,7 @@ Source: paypal/PayPal-Python-SDK `notifications.py` and its tests; PayPal's page
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
@@ -111,7 +112,6 @@ def _precheck(scheme: Rsa, delivery: Delivery, keys: Sequence[str]) -> None:
     _algorithm(delivery)
     scheme.precheck(delivery, keys)
     scheme.contents(delivery, "")
-    _event(delivery)
 
 
 def _verify(
@@ -121,7 +121,7 @@ def _verify(
     for text in keys:
         _certified(text, owner, delivery.received_at)
     verified = scheme.verify(delivery, keys)
-    _event(delivery)
+    _event(replace(delivery, verified=True))
     return verified
 
 

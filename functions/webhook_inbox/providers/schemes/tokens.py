@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
-from webhook_inbox.domain.json_path import bounded, parse, query_field
+from webhook_inbox.domain.json_path import parse, query_field
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Sample, Verified
 from webhook_inbox.providers.schemes.signatures.encodings import matches
@@ -133,7 +133,6 @@ class StaticToken:
 
     def _carried(self, delivery: Delivery) -> Sequence[str]:
         if self.find is not None:
-            bounded(delivery)
             return self.find(delivery)
         found = [value for name in self.headers if (value := delivery.headers.get(name))]
         if found:

@@ -12,7 +12,7 @@ NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 
 
 def delivery(body: bytes = b"", **headers: str) -> Delivery:
-    return Delivery("it", "POST", "/webhooks/it", "", headers, body, NOW)
+    return Delivery("it", "POST", "/webhooks/it", "", headers, body, NOW, verified=True)
 
 
 def test_a_body_is_parsed_once_and_only_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

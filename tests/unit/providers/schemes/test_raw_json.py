@@ -28,7 +28,7 @@ AWKWARD = [
 
 
 def delivery(body: bytes) -> Delivery:
-    return Delivery("mail", "POST", "/webhooks/mail", "", HEADERS, body, NOW)
+    return Delivery("mail", "POST", "/webhooks/mail", "", HEADERS, body, NOW, verified=True)
 
 
 def bodies(body: bytes, path: str = "", inside: str = "") -> list[bytes]:

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.json_edges import is_absent, leading, trailing
-from webhook_inbox.domain.json_path import at, form, parse, query_field
+from webhook_inbox.domain.json_path import at, document, form, parse, query_field
 from webhook_inbox.domain.model import Delivery, TypeDoubt
 from webhook_inbox.domain.provider import Identity
 from webhook_inbox.providers.schemes.http import first
@@ -38,7 +38,7 @@ class Format(Enum):
 
 
 class Reading:
-    """A verified delivery whose body is parsed on first use, at most once.
+    """A delivery whose body is parsed on first use, at most once.
 
     Attributes:
         searched: the formats that the body was read as, other than at its edges.
@@ -59,6 +59,10 @@ class Reading:
 
     @cached_property
     def _document(self) -> object:
+        if not self.delivery.verified:
+            found = document(self.delivery)
+            self._unreadable = found is None
+            return found
         try:
             return parse(self.delivery.body)
         except ValueError:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, NamedTuple
 
+from webhook_inbox.domain.bounded_json import require_bounded
 from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
-from webhook_inbox.domain.json_path import bounded
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Sample, Verified
 from webhook_inbox.providers.schemes import http
@@ -84,8 +84,6 @@ class Signed:
         Raises:
             Rejected: always with a reason, whatever the input; nothing else is ever raised.
         """
-        if self._parses:
-            bounded(delivery)
         claim = self._claim(delivery)
         window = self.window
         if window is None:
@@ -93,7 +91,7 @@ class Signed:
         if self._dated_by_body(window):
             # The body's time is read only after the body is verified.
             match = self._match(self.contents(delivery, ""), claim.signatures, secrets)
-            moment = window.read(self._stamp(delivery, window, None))
+            moment = window.read(self._stamp(replace(delivery, verified=True), window, None))
             return Verified(*match, window.judge(moment, now=delivery.received_at))
         stamp = self._stamp(delivery, window, claim.timestamp)
         moment = window.read(stamp)
@@ -101,7 +99,7 @@ class Signed:
         return Verified(*match, window.judge(moment, now=delivery.received_at))
 
     def precheck(self, delivery: Delivery, keys: Sequence[str]) -> None:  # noqa: ARG002 - a signature names no key
-        """Checks the form of the signature, and its time; reads no body that is not parsed yet.
+        """Checks the form of the signature, and its time, unless it is a part of the signed body.
 
         Raises:
             Rejected: no key verifies this delivery now.
@@ -109,9 +107,11 @@ class Signed:
         claim = self._claim(delivery)
         if not any(map(self._formed, claim.signatures)):
             raise Rejected(Reason.MALFORMED, "the signature does not have the scheme's form")
-        if self.window is not None:
-            stamp = self._stamp(delivery, self.window, claim.timestamp)
-            self.window.judge(self.window.read(stamp), now=delivery.received_at)
+        window = self.window
+        if window is None or self._dated_by_body(window):
+            return
+        stamp = self._stamp(delivery, window, claim.timestamp)
+        window.judge(window.read(stamp), now=delivery.received_at)
 
     def contents(self, delivery: Delivery, stamp: str) -> Sequence[bytes]:
         """Returns the bytes that the signature may cover; raises Rejected (malformed).
@@ -194,14 +194,6 @@ class Signed:
             return self.layout.read(found[0])
         return Claim(tuple(s for value in found for s in self.layout.read(value).signatures))
 
-    @property
-    def _parses(self) -> bool:
-        """True if the body may be parsed before it is verified."""
-        fields = (field for template in self.templates for field in template.fields)
-        window = self.window
-        dated = window is not None and window.find is not None and not self._dated_by_body(window)
-        return self.find is not None or dated or any(f.startswith("json") for f in fields)
-
     def _dated_by_body(self, window: Window) -> bool:
         """Returns whether the time is signed as a part of the body, and not beside it."""
         beside = any("timestamp" in template for template in self.templates)
@@ -223,7 +215,7 @@ def each_of(parts: Callable[[Delivery], Sequence[Delivery] | None], verify: Veri
 
     def all_under(delivery: Delivery, secrets: Sequence[str]) -> Verified:
         refusals = [Rejected(Reason.NO_SECRET, "the source's secret is not set")]
-        bounded(delivery, weight=EACH_WEIGHT)
+        require_bounded(delivery.body, weight=EACH_WEIGHT)
         listed = parts(delivery) or (delivery,)
         for place, secret in enumerate(secrets):
             try:
