@@ -52,9 +52,11 @@ def parsers(source: str) -> Iterator[str]:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ImportFrom):
             yield from (alias.name for alias in node.names if alias.name in PARSERS)
-        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            if node.attr in PARSERS and node.value.id.islower():
-                yield f"{node.value.id}.{node.attr}"
+        elif isinstance(node, ast.Attribute) and node.attr in PARSERS:
+            owner = getattr(node.value, "id", "")
+            # `Template.parse` reads inbox.toml.
+            if owner.islower():
+                yield f"{owner}.{node.attr}"
 
 
 def using() -> dict[str, list[str]]:

@@ -101,6 +101,9 @@ def _unquoted(raw: bytes) -> str:
 
 
 def _unescaped(raw: bytes, escapes: int) -> bytes:
+    # A valid escape has three bytes.
+    if escapes - len(raw) // 3 > FIELDS:
+        raise ValueError("too many invalid escapes")
     if raw.count(b"=") > EQUALS:
         raise ValueError("too many equals signs")
     if b"%\r" not in raw and b"%\n" not in raw:

@@ -174,6 +174,7 @@ def bodies() -> Mapping[str, bytes]:
         "equals and one escape": b"a=%41" + filled(b"=", TEXT - 5),
         "percents": filled(b"%", TEXT),
         "escapes": filled(b"%41", TEXT),
+        "escaped bytes": filled(b"%FF", TEXT),
         "escaped field": b"Body=" + filled(b"%2B+", TEXT - 5),
         "invalid escapes": b"Body=" + filled(b"%zz", TEXT - 5),
         "fields": filled(b"a=b&", TEXT),
