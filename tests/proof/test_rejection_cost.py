@@ -9,6 +9,7 @@ import gc
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache, lru_cache, partial
 from hashlib import sha256
@@ -22,7 +23,7 @@ from tests.proof.test_one_signature import declared_case
 from tests.unit.providers.cases import NAMES, Case, recorded, signed, valid_vectors
 from tests.unit.providers.deliveries import OTHER
 from tests.unit.providers.inbox import CaseInbox
-from tests.unit.providers.test_declared_schemes import SOURCES
+from tests.unit.providers.test_declared_schemes import SOURCES, vectors
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Provider, Verified
@@ -154,7 +155,7 @@ def hostile_headers(case: Case) -> dict[str, Delivery]:
 
 def read_before_verified(name: str) -> bool:
     """Tells if a declared source has a signature, a time or signed fields in the body."""
-    tables = SOURCES[name].settings
+    tables = SOURCES[name].settings if name in SOURCES else {}
     read = json.dumps([tables.get("signature"), tables.get("timestamp"), tables.get("digest")])
     return "json" in read or "form" in read
 
@@ -190,7 +191,7 @@ def test_no_rejection_of_another_scheme_costs_more(vector: Mapping[str, Any]) ->
     assert costly(case, hostile_bodies(case)) == []
 
 
-@pytest.mark.parametrize("scheme", sorted(filter(read_before_verified, SOURCES)))
+@pytest.mark.parametrize("scheme", sorted(filter(read_before_verified, vectors())))
 def test_no_rejection_of_a_declared_source_costs_more(scheme: str) -> None:
     case = declared_case(scheme)
     assert case is not None
@@ -215,11 +216,12 @@ def test_a_cache_does_not_hide_a_cost() -> None:
         return json.loads(body)
 
     def verify(delivery: Delivery, _: Sequence[str]) -> Verified:
-        parsed(delivery.body)
+        with suppress(ValueError):
+            parsed(delivery.body)
         raise Rejected(Reason.MALFORMED, "no signature verifies it")
 
     case = signed("github")
-    slow = replace(case, provider=replace(case.provider, verify=verify, precheck=verify))
+    slow = replace(case, provider=replace(case.provider, verify=verify))
     sent = replace(case.delivery, body=bodies()["lists"])
 
     assert costly(slow, {"lists": sent}) == ["lists"]

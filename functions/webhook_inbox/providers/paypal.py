@@ -19,6 +19,7 @@ from zlib import crc32
 from cryptography.x509 import load_pem_x509_certificate
 from cryptography.x509.oid import NameOID
 
+from webhook_inbox.domain.bounded_json import is_bounded
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.json_path import document
 from webhook_inbox.domain.model import Delivery
@@ -112,6 +113,9 @@ def _precheck(scheme: Rsa, delivery: Delivery, keys: Sequence[str]) -> None:
     _algorithm(delivery)
     scheme.precheck(delivery, keys)
     scheme.contents(delivery, "")
+    # A larger body is parsed only after its signature is verified.
+    if is_bounded(delivery.body):
+        _event(delivery)
 
 
 def _verify(

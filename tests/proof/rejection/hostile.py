@@ -232,7 +232,8 @@ def many_entries(value: str) -> Iterator[str]:
     for separator in ",; |":
         *_, last = value.split(separator)
         room = HEADERS // (len(last) + 1)
-        entries = [last.replace(last[-8:-3], f"{n:05d}") for n in range(room)]
+        # Not at its end: a number that is too large there is no signature, and costs nothing.
+        entries = [f"{last[:8]}{n:05d}{last[13:]}" for n in range(room)]
         yield value[: -len(last)] + separator.join(entries)
 
 
