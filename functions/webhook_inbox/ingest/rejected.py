@@ -33,6 +33,8 @@ DETAIL_LIMIT: Final = 256
 HASHED: Final = "hmac-sha256:"
 # Stored in place of a token's hash where the secret for the hash could not be read.
 HIDDEN: Final = "hidden"
+# The body is parsed, and then searched for tokens, which takes as long.
+TOKEN_WEIGHT: Final = 2
 # The place of a token in the body.
 BODY: Final = "body"
 # The number of names that are stored of a delivery's headers, and the size of the values of those
@@ -185,7 +187,7 @@ def _bare(delivery: Delivery, provider: Provider, blind: Blind) -> tuple[Deliver
         stored["body_token"] = blind(BODY, token)
         return str(stored["body_token"])
 
-    if not is_bounded(delivery.body):
+    if not is_bounded(delivery.body, weight=TOKEN_WEIGHT):
         return replace(delivery, body=b""), {}
     body = substituted(delivery.body, provider.token_members, blinded)
     return replace(delivery, body=body), stored

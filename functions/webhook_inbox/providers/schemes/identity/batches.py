@@ -73,7 +73,11 @@ def _bodies(body: bytes, path: str, inside: str) -> Iterator[bytes]:
         yield event.raw
 
 
-_DECODER: Final = json.JSONDecoder()
+def _without_value(_: str) -> None:
+    """Skips a number: only names and positions are read, and a long number takes long."""
+
+
+_DECODER: Final = json.JSONDecoder(parse_int=_without_value, parse_float=_without_value)
 _BLANK: Final = re.compile(r"[ \t\n\r]*")
 
 
