@@ -116,7 +116,7 @@ class StoredEvent:
     ordering key of each serial run, by handler. `identical_to` is the id of the first event with
     this signed content, "" if this is the first; `tenant` is "" if it has none. The runs of a
     `held` event begin held. `dropped` is the `DropReason` of an event without runs, "" for none.
-    `doubt` is the `TypeDoubt` of its type, \"\" for none.
+    `doubt` is the `TypeDoubt` of its type, "" for none.
     An event with `erased_at` has no payload any more. `batch` is the fingerprint in the id of the
     batch that an item was cut out of, "" for an event that was received by itself.
     """
