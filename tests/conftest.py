@@ -15,8 +15,10 @@ os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
 # The CDK's own check of a template takes half of a synthesis; tests/infra/test_app.py has it once.
 os.environ["CDK_VALIDATION"] = "false"
 
-# An example may take as long as a slow machine needs.
-settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# An example may take as long as a slow machine needs. Every run has the same examples, so that none
+# fails for a change that it does not contain; `--hypothesis-profile random` searches for others.
+settings.register_profile("random", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("tests", settings.get_profile("random"), derandomize=True)
 settings.load_profile("tests")
 
 # A process of tests keeps a million objects of libraries. By default, a search for cycles among

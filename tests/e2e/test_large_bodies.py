@@ -54,7 +54,7 @@ def test_a_large_body_lies_in_the_bucket_under_its_own_hash(inbox: WholeInbox) -
 
     stored = [entry["Key"] for entry in _objects(inbox)]
 
-    [key] = [key for key in stored if key.endswith(f"/{sha256(body).hexdigest()}")]
+    [key] = [key for key in stored if key.endswith(f"-{sha256(body).hexdigest()}")]
     assert key.startswith("bodies/lab/")
     inbox.settled("lab", event_id)
 

@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 from math import isnan
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook_inbox.domain.bounded_json import is_bounded, parse_bounded
@@ -33,7 +33,6 @@ def delivery(body: bytes, *, verified: bool = False) -> Delivery:
     return Delivery("it", "POST", "/webhooks/it", "", {}, body, now, verified=verified)
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(JSON, st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-16-be", "utf-32", "utf-32-le"]))
 def test_json_is_what_it_is_without_a_bound(value: object, encoding: str) -> None:
     body = json.dumps(value).encode(encoding)

@@ -1,6 +1,7 @@
 """The providers' own libraries and ours agree on what is valid."""
 
 import time
+from base64 import b64decode
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -126,6 +127,16 @@ def test_an_entry_without_a_value_beside_a_right_signature_is_refused_by_both(be
     assert (we_take("stripe", spoilt), stripe_takes(spoilt)) == (False, False)
 
 
+def is_readable_by_the_library(item: str) -> bool:
+    version, comma, signature = item.partition(",")
+    if not comma or "," in signature:
+        return False
+    try:
+        return version != "v1" or b64decode(signature) is not None
+    except ValueError:
+        return False
+
+
 STANDARD_HEADERS = st.lists(
     st.one_of(
         st.sampled_from(["{right}", "v1a,{bare}", "v2,{bare}", "v1{bare}", "v1,", "V1,{bare}"]),
@@ -144,8 +155,8 @@ def test_we_and_the_standard_library_agree_on_lists_of_signatures(template: str)
     value = template.replace("{right}", right).replace("{bare}", right.removeprefix("v1,"))
     sent = with_header(delivery(headers, sample.body, at=now()), "webhook-signature", value)
 
-    readable = all(item.count(",") == 1 for item in value.split(" "))
-    if readable:
+    # The library gives up where it cannot decode a signature, also beside a right one.
+    if all(map(is_readable_by_the_library, value.split(" "))):
         assert we_take("standard-webhooks", sent) == standard_takes(sent)
 
 
