@@ -63,7 +63,7 @@ STATUSES = {
     "bill-pending": EventStatus.PENDING,
     "bulk-1": EventStatus.DONE,
     "bulk-2": EventStatus.DEFERRED,
-    "call-1": EventStatus.FAILED,
+    "call-1": EventStatus.DEFERRED,
     "call-2": EventStatus.DEFERRED,
     "count-1": EventStatus.DONE,
     "count-3": EventStatus.DEFERRED,
