@@ -95,7 +95,7 @@ def test_what_a_retention_saves_is_that_of_the_estimate() -> None:
     assert f"frees at most {freed:.2f} of storage" in FLAT
     large = by_line(1024 * 1024, 0).total() - by_line(1024 * 1024, 1).total()
     assert f'`retention = "1d"`, {large:.0f} dollars a million' in FLAT
-    for size, saves in ((45, False), (55, True)):
+    for size, saves in ((170, False), (190, True)):
         assert (by_line(size * 1024, 0).total() > by_line(size * 1024, 1).total()) is saves
 
 
