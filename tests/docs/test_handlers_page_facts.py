@@ -100,7 +100,8 @@ def told(verdict: ResponseVerdict) -> list[str]:
     )
     effect = "failed" if certain else "in doubt" if error else "committed"
     health = {Health.OK: "works", Health.FAILED: "fails", Health.LIMITED: "is paused"}
-    return [run, effect, health[verdict.answer.kind]]
+    paused = verdict.answer.kind is Health.FAILED and verdict.answer.retry_after is not None
+    return [run, effect, health[verdict.answer.kind] + ", and is paused" * paused]
 
 
 def assert_told(verdict: ResponseVerdict, row: list[str]) -> None:
