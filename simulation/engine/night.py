@@ -107,7 +107,8 @@ class NightWorld:
         self._dlq = dlq
         self._queue = kind(self._clock, dead_letters=dlq, max_receive_count=most)
         self._lanes = Lanes({DEFAULT_LANE: MemoryQueue(self._clock), LANE: self._queue})
-        self._manifest = _manifest(night)
+        self._mail = replace(MAIL, breaker=replace(BREAKER, drain=night.drain))
+        self._manifest = _manifest(night, self._mail)
         self._secrets = SecretCache(
             store=MemorySecrets({ACME.secret: (SECRET,)}), clock=self._clock
         )
@@ -202,14 +203,14 @@ class NightWorld:
 
     def _call(self, event_id: str, context: Context, key: str) -> str:
         gate = context.gate
-        gate.enter(MAIL, context.reservations, until=context.deadline)
+        gate.enter(self._mail, context.reservations, until=context.deadline)
         if self._is_down():
             self.report.calls[event_id] += 1
             error = Transient("mail: POST /thanks answered 503")
-            raise error_of_call(gate, MAIL, CallOutcome.failed(), error)
+            raise error_of_call(gate, self._mail, CallOutcome.failed(), error)
         now = to_ms(self._clock.now())
         answer = self._sink.post(key, event_id, now=now, until=now + 86_400_000)
-        gate.report(MAIL, CallOutcome.ok())
+        gate.report(self._mail, CallOutcome.ok())
         return answer
 
     def _is_down(self) -> bool:
@@ -270,13 +271,13 @@ class NightWorld:
         self.report.minutes = (self._clock.now() - self._ends_at).total_seconds() / 60
 
 
-def _manifest(night: Night) -> Manifest:
+def _manifest(night: Night, mail: DestinationSpec) -> Manifest:
     default = HandlerSpec("", "", "", "", ())
     settings: dict[str, Any] = {"max_attempts": default.max_attempts, "backoff": Backoff()}
     if night.serial:
         settings["order"] = Order(SERIAL, "content")
     spec = handler("mail", lane=LANE, destinations=(MAIL.name,), **settings)
-    return replace(manifest(spec, sink=MAIL), sources={ACME.name: replace(ACME, tenant=())})
+    return replace(manifest(spec, sink=mail), sources={ACME.name: replace(ACME, tenant=())})
 
 
 def run_night(night: Night) -> NightReport:
