@@ -41,7 +41,7 @@ class Shape:
     reconciler: int = 1769
     batch: int = 1
     system_log: bool = False
-    alarm_metrics: int = 29
+    alarm_metrics: int = 30
     composites: int = 0
     dashboards: int = 0
     secrets: int = 2
