@@ -2,7 +2,8 @@
 
 During convergence nothing fails, senders retry until acknowledged, workers process every message,
 and the reconciler runs in every minute in which it has work. Every event must then end, and the
-ledger must agree with the observed effects.
+ledger must agree with the observed effects. In a world with erasures, an operator then erases
+every event.
 """
 
 from typing import Final
@@ -20,6 +21,7 @@ from simulation.engine.virtual_time import (
 from simulation.engine.world import DAY_MS, World
 from simulation.invariants import approvals, due_index
 from simulation.invariants.fifo_order import check_queue_behind
+from simulation.invariants.final_erasure import erase_all
 from simulation.invariants.message_deletion import in_flight
 from simulation.invariants.observer import RunName, Violation, must
 from simulation.invariants.ordering import order_of
@@ -79,6 +81,8 @@ def converge(world: World) -> None:
         if not waiting and quiet(world):
             _sweep(world)
             check(world)
+            if world.scenario.budget.erasures:
+                erase_all(world)
             return
         retried = world.clock.ms + RETRY_MS if waiting else None
         check_queue_behind(world)
