@@ -77,17 +77,20 @@ class Template:
     def rights(self, name: str) -> dict[str, set[str]]:
         """Returns the actions of a function by the resource, as the template has it."""
         found: dict[str, set[str]] = {}
-        statements = [
+        for statement in self.statements(name):
+            assert statement["Effect"] == "Allow"
+            for resource in _listed(statement["Resource"]):
+                found.setdefault(named(resource), set()).update(_listed(statement["Action"]))
+        return found
+
+    def statements(self, name: str) -> list[dict[str, Any]]:
+        """Returns the statements of a function's policies."""
+        return [
             statement
             for each, policy in self.all("AWS::IAM::Policy").items()
             if each.startswith(f"{_ids(name)}Role")
             for statement in policy["PolicyDocument"]["Statement"]
         ]
-        for statement in statements:
-            assert statement["Effect"] == "Allow"
-            for resource in _listed(statement["Resource"]):
-                found.setdefault(named(resource), set()).update(_listed(statement["Action"]))
-        return found
 
 
 def survival(resource: Mapping[str, Any]) -> tuple[str, str]:

@@ -29,6 +29,7 @@ NOT_ERASED: Final = (
     "rejected deliveries (7 days)",
     "the handlers' logs",
     "recorded results of effects and jobs",
+    "errors that jobs reported",
     "selections of replays (7 days)",
     "audit reasons",
     "exports",
