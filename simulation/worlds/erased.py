@@ -58,7 +58,7 @@ ERASURE_WORLDS: Final = (
         workers=0,
         budget={"erasures": 1},
     ),
-    # A conflict of an event that is so old that its erasure waits for no delivery.
+    # After days, the erasure of the first event waits for no delivery.
     world(
         "a conflict of an erased event",
         replace(FIRST, preloaded=True),
@@ -77,6 +77,8 @@ ERASURE_WORLDS: Final = (
         outcomes={"mail": (FAILS, REFUSES)},
         workers=1,
         receivers=1,
+        # Further receives of a dead run's message only add states.
+        max_receive_count=3,
         budget={"erasures": 1, "failures": 1},
     ),
 )
