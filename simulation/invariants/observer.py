@@ -229,7 +229,8 @@ class Observer:
     def stored(self, old: Item | None, new: Item, now: int, blobs: MemoryBlobs) -> None:
         """Checks a write of an event."""
         alive = old is not None and old["expires_at"] * 1000 > now
-        if "erased_at" in new:  # Of an expired event as well, whose row is still stored.
+        # An erased event may also have expired.
+        if "erased_at" in new:
             self._erased(old or {}, new, blobs)
             return
         must("G1", not alive or old == new, "a stored event was changed")
