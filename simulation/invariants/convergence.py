@@ -47,8 +47,9 @@ ROLLING_MESSAGES: Final = 62
 # The wait for a probe whose worker is lost, in seconds; one message a second.
 PROBE_MESSAGES: Final = 32
 STEPS: Final = 3_000
-# The factor for worlds in which handlers may be missing.
-ROLLING: Final = 4
+# The factor for worlds in which handlers may be missing, or in which a circuit stays open: a run
+# that always fails at its destination waits for its maximum age.
+PATIENCE: Final = 4
 RETRY_MS: Final = 60_000
 # The reconciler declares a run lost after about three and a half days, the slow sweep ends after
 # a week, and a failing handler needs ten hours a round.
@@ -71,8 +72,7 @@ def converge(world: World) -> None:
         Violation: the world does not converge, or the result breaks a guarantee.
     """
     began = world.clock.ms
-    rolling = ROLLING if world.scenario.budget.deployments else 1
-    for _ in range(STEPS * rolling):
+    for _ in range(_steps(world)):
         if _run_one(world):
             continue
         if _unblock(world) or _resume(world) or _close(world) or _approve(world):
@@ -96,6 +96,13 @@ def converge(world: World) -> None:
         if retried == moment:
             invocations.deliver(world, waiting[0])
     raise Violation("G1", f"not settled after {(world.clock.ms - began) / 3_600_000:.1f} h")
+
+
+def _steps(world: World) -> int:
+    """Returns the most steps in which a world converges."""
+    open_for_long = any(world.behavior_of(name).destination for name in world.scenario.always)
+    patient = open_for_long or world.scenario.budget.deployments
+    return STEPS * PATIENCE if patient else STEPS
 
 
 def _run_one(world: World) -> bool:
