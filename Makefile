@@ -45,6 +45,8 @@ dev: setup ## run the inbox locally; pass options in ARGS, e.g. ARGS="--port 900
 # CPU as the tests.
 UNITS_OF_INTAKE := tests/unit/adapters tests/unit/domain tests/unit/ingest tests/unit/providers
 PARTS_OF_STACK := tests/infra tests/functions tests/simulation
+# They build bundles, as `package` does.
+BUNDLES := tests/infra/test_bundles.py tests/infra/test_bytecode.py tests/infra/test_vendor.py
 PARTS := tests/contract tests/docs tests/webhookctl --ignore tests/webhookctl/local
 # `check` leaves the property-based tests to `test`.
 PROPERTIES :=
@@ -104,7 +106,7 @@ test-browser: setup
 	$(BIN)/pytest tests/browser --quiet
 
 test-stack: setup
-	$(BIN)/pytest $(PARTS_OF_STACK) --quiet
+	$(BIN)/pytest $(PARTS_OF_STACK) $(BUNDLES:%=--ignore %) --quiet
 
 test-parts: setup
 	$(BIN)/pytest $(PARTS) --quiet
@@ -115,8 +117,8 @@ bench: setup .venv-bench/.ready ## measure ingest against four baselines, and wr
 wheel: setup ## build the wheel into dist/
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
 
-package: setup ## install the wheel into an empty directory, and use it as a new user does; run each bundle as Lambda does; 4 minutes
-	$(BIN)/pytest tests/package --quiet
+package: setup ## install the wheel into an empty directory, and use it as a new user does; build each bundle, and run it as Lambda does; 6 minutes
+	$(BIN)/pytest tests/package $(BUNDLES) --quiet
 
 simulate: setup ## simulate every schedule of small worlds and random ones of large worlds; 6 minutes
 	$(BIN)/python -m simulation explore
