@@ -91,6 +91,13 @@ def test_a_member_behind_another_object_is_no_leading_one(text: bytes) -> None:
     assert leading(text, "type") is None
 
 
+def member_names(document: object) -> set[str]:
+    """Returns the names of the members of every object in a document."""
+    if isinstance(document, dict):
+        return set(document).union(*map(member_names, document.values()))
+    return set().union(*map(member_names, document)) if isinstance(document, list) else set()
+
+
 @settings(max_examples=300)
 @given(document=VALUES, name=st.sampled_from(["id", "type", "a_b"]), escaped=st.booleans())
 def test_an_absent_name_is_nowhere(document: object, name: str, escaped: bool) -> None:
@@ -99,7 +106,7 @@ def test_an_absent_name_is_nowhere(document: object, name: str, escaped: bool) -
         text = text.replace(f'"{name[0]}', f'"\\u00{ord(name[0]):02x}')
 
     if is_absent(text.encode(), name):
-        assert name not in repr(json.loads(text))
+        assert name not in member_names(json.loads(text))
 
 
 @pytest.mark.parametrize(
