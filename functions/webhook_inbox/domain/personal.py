@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from itertools import islice
 from typing import Any, Final
 
-from webhook_inbox.domain.spellings import spellings
+from webhook_inbox.domain.spellings import quotations, spellings
 
 PERSONAL: Final = "[personal]"
 # Replaces the texts of an event whose payload was erased.
@@ -21,6 +21,11 @@ HIDDEN_FROM: Final = 4
 # The middle of a longer text is left out. Its consumers cut it further, and the search for parts of
 # values takes time.
 TEXT_LIMIT: Final = 32_000
+# The characters of all values that are looked for encoded as well, the shortest values first: to
+# encode 1 MB takes seconds.
+ENCODED: Final = 100_000
+# The forms and cuts that are compared; a text with more of both is removed as a whole.
+COMPARED: Final = 500_000
 # The places that are tried for one part; if a text repeats more, all of them are removed.
 TRIED: Final = 20
 # A text with more places where it may be cut is not an error that a person reads.
@@ -75,14 +80,14 @@ class PersonalTexts:
         if self.erased:
             return ERASED
         if self._paths and self.body:
+            half = TEXT_LIMIT // 2
+            text = text if len(text) <= TEXT_LIMIT else f"{text[:half]}…{text[-half:]}"
             for form in self._forms:
                 text = text.replace(form, PERSONAL)
             text = self._without_parts(text)
         return text
 
     def _without_parts(self, text: str) -> str:
-        half = TEXT_LIMIT // 2
-        text = text if len(text) <= TEXT_LIMIT else f"{text[:half]}…{text[-half:]}"
         ends = {
             text[max(0, cut.start() - HIDDEN_FROM) : cut.start()]
             for cut in _CUT_AFTER.finditer(text)
@@ -90,7 +95,8 @@ class PersonalTexts:
         ends |= {text[cut.end() : cut.end() + HIDDEN_FROM] for cut in _CUT_BEFORE.finditer(text)}
         if not any(len(end) == HIDDEN_FROM and end in self._every_form for end in ends):
             return text
-        if len(_CUT_AFTER.findall(text)) > CUTS:
+        cuts = len(_CUT_AFTER.findall(text))
+        if cuts > CUTS or cuts * len(self._forms) > COMPARED:
             return PERSONAL
         for form in self._forms:
             text = _without_cut_forms(text, form)
@@ -104,13 +110,28 @@ class PersonalTexts:
             return []
         places = (place for path in self._paths for place in _places(data, path.split(".")))
         values = {text for holder, name in places for text in _texts(holder[name])}
-        forms = {form for text in values if len(text) >= HIDDEN_FROM for form in spellings(text)}
+        forms: set[str] = set()
+        left = ENCODED
+        for text in sorted(values, key=len):
+            left -= len(text)
+            forms.update(spellings(text) if left >= 0 else _long_quotations(text))
         # The longest first, since one may be the prefix of another.
-        return sorted((form for form in forms if form.strip()), key=len, reverse=True)
+        return sorted(filter(_is_searched, forms), key=len, reverse=True)
 
     @cached_property
     def _every_form(self) -> str:
         return "\0".join(self._forms)
+
+
+def _long_quotations(text: str) -> Iterator[str]:
+    """Yields the forms of a long value as a text of at most `TEXT_LIMIT` characters quotes it."""
+    for part in {text[:TEXT_LIMIT], text[-TEXT_LIMIT:]}:
+        yield from quotations(part)
+
+
+def _is_searched(form: str) -> bool:
+    """Returns whether a form is too long to be a part of ordinary words, or of `PERSONAL`."""
+    return len("".join(form.split())) >= HIDDEN_FROM and form not in PERSONAL
 
 
 def _places(data: Any, names: Sequence[str]) -> Iterator[tuple[Any, Any]]:

@@ -176,7 +176,8 @@ def _forms(secret: str) -> tuple[str, ...]:
     """Returns the forms in which a text may have a secret, or a part of one."""
     texts = [secret, *_parts(secret)]
     forms = {form for text in texts if len(text) >= REDACTED_FROM for form in spellings(text)}
-    return tuple(forms)
+    # With its blanks joined, a text may be shorter.
+    return tuple(form for form in forms if len(form) >= REDACTED_FROM)
 
 
 def _parts(secret: str) -> Iterator[str]:

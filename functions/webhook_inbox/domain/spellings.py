@@ -23,13 +23,21 @@ _FOR_URLS: Final = str.maketrans("+/", "-_")
 
 def spellings(text: str) -> Iterator[str]:
     """Yields the forms of a text: in JSON, Python, HTML, URLs, hex and base64, some repeatedly."""
-    raw = text.encode(errors="replace")
+    yield from quotations(text)
+    yield from _encodings(text.encode(errors="replace"))
+
+
+def quotations(text: str) -> Iterator[str]:
+    """Yields the forms of a text in JSON, Python and HTML, which cost little CPU."""
     yield text
     yield " ".join(text.split()) or text
     yield from (text.translate(_HTML), text.translate(_HTML_TEXT))
     for literal in _literals(text):
         # JSON within JSON, or in the repr of an error.
         yield from (literal, repr(literal)[1:-1], json.dumps(literal)[1:-1])
+
+
+def _encodings(raw: bytes) -> Iterator[str]:
     yield repr(raw)[2:-1]
     every = "".join(f"%{byte:02X}" for byte in raw)
     for encoded in (*(quote(raw, safe=safe) for safe in _UNESCAPED), quote_plus(raw), every):

@@ -66,7 +66,9 @@ def deferral_of(error: BaseException, now: datetime) -> Deferred | None:
         return None
     earliest, reason = now + delay_asked(error), describe(error)
     for cause in _causes(error):
-        if isinstance(cause, TransientOfCall) and cause.wait is not None:
+        # A name that does not resolve ends the run after its own few attempts, and pages.
+        limited = isinstance(cause, TransientOfCall) and cause.max_attempts is not None
+        if isinstance(cause, TransientOfCall) and cause.wait is not None and not limited:
             until = max(cause.wait.until, earliest)
             return Postponed(until, reason, waits_for=cause.wait.waits_for)
         if isinstance(cause, Postponed) and cause.waits_for.startswith(WAITS_FOR):

@@ -164,3 +164,10 @@ def test_a_traceback_has_the_chain_without_inputs() -> None:
     text = traceback_text(error)
     assert "secret" not in text
     assert all(part in text for part in ("valid integer", "KeyError: 'sku'", "RuntimeError: no"))
+
+
+@pytest.mark.parametrize("piece", [", input_value=\n", ", input_type=", ", input_value=x"])
+def test_a_text_that_a_sender_wrote_is_searched_for_inputs_in_bounded_time(piece: str) -> None:
+    begun = process_time()
+    describe(ValueError(f"unknown {piece * 10_000}"))
+    assert process_time() - begun < 2

@@ -144,3 +144,27 @@ def test_the_middle_of_a_long_text_may_be_left_out(size: int, before: int) -> No
 def test_a_value_of_white_space_changes_no_text() -> None:
     personal = PersonalTexts(["x"], b'{"x": "      "}')
     assert personal.hide("no      customer") == "no      customer"
+
+
+@pytest.mark.parametrize("value", ["a   ", " a  b ", "personal", "sona"])
+def test_a_short_value_with_blanks_or_a_part_of_the_mark_changes_no_text(value: str) -> None:
+    personal = PersonalTexts(["x"], json.dumps({"x": value}).encode())
+    text = "KeyError: a payment failed [personal]"
+    assert personal.hide(text) == text
+
+
+def test_a_large_value_is_removed_in_little_time() -> None:
+    html = '<p class="a">é &amp; b</p>\n' * 80_000
+    personal = PersonalTexts(["html"], json.dumps({"html": html}).encode())
+    begun = process_time()
+    assert personal.hide("ValueError: unknown order") == "ValueError: unknown order"
+    assert "amp" not in personal.hide(f"ValueError: {html} is unknown")
+    assert process_time() - begun < 5
+
+
+def test_many_values_and_many_lines_are_compared_in_bounded_time() -> None:
+    values = [f"value number {number} é" for number in range(500)]
+    personal = PersonalTexts(["x"], json.dumps({"x": values}).encode())
+    begun = process_time()
+    assert personal.hide("\n".join(f"value n {number}" for number in range(900))) == "[personal]"
+    assert process_time() - begun < 5

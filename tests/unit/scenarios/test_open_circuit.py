@@ -1,10 +1,12 @@
 """What counts as an attempt when a call fails at a destination whose circuit is open."""
 
+import socket
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
+import httpx
 import pytest
 
 from webhook_inbox import Context, Deferred, Event, Held, Permanent, Router, Skipped, Transient
@@ -353,3 +355,14 @@ def test_a_503_with_retry_after_opens_the_circuit_and_is_kept() -> None:
     assert 5 <= len(fake.requests) <= 30
     recover(inbox)
     assert (run.status, run.attempts) == ("done", 2)
+
+
+def test_a_name_that_does_not_resolve_ends_runs_after_their_few_attempts() -> None:
+    class Unresolved(Fake):
+        def handle_request(self, request: httpx.Request) -> httpx.Response:
+            raise httpx.ConnectError("no such host", request=request) from socket.gaierror(-2)
+
+    inbox = inbox_of(fake=Unresolved(breaker={"failures": 2}))
+    runs = [inbox.run("orders.thank", {}, event_id=f"evt-{number}") for number in range(3)]
+    inbox.advance(hours=2)
+    assert {run.status for run in runs} == {"dead_letter"}

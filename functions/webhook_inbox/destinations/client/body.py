@@ -130,7 +130,7 @@ def _inflated(received: Iterator[bytes], *, gzip: bool) -> Iterator[bytes]:
         while not decoder.eof:
             if piece := decoder.decompress(data, PIECE):
                 yield piece
-            data = decoder.unconsumed_tail or next(received, b"")
+            data = decoder.unconsumed_tail or next(filter(None, received), b"")
             if not data:
                 break
         # At most the rest of one repetition, 258 bytes.

@@ -49,7 +49,12 @@ class Reading:
         self.delivery = delivery
         self.searched: set[Format] = set()
         self.unfit = False
-        self._looked = self._unreadable = False
+        self._looked = self._unreadable = self._absent = False
+
+    def begin_search(self) -> None:
+        """Forgets what earlier searches have shown of the body."""
+        self.searched.clear()
+        self.unfit = self._absent = False
 
     @property
     def document(self) -> object:
@@ -79,8 +84,12 @@ class Reading:
     def is_legible(self, *, found: bool) -> bool:
         """Tells whether the body, if it was searched, is an object, a list or a form.
 
-        Where nothing was found, it has to be of a format that it was searched as.
+        Where nothing was found, it has to be of a format that it was searched as. To parse a large
+        object only to see that a part of a type is absent takes longer than to store it: there its
+        first and its last character count.
         """
+        if self._absent and not (found and self.delivery.body[:1] + self._last == b"{}"):
+            self.searched.add(Format.JSON)
         if not self.searched:
             return True
         expected = set(Format) if found else self.searched
@@ -88,6 +97,10 @@ class Reading:
             return True
         is_form = bool(self._form) and _JSON_BEGIN.match(self.delivery.body) is None
         return Format.FORM in expected and is_form
+
+    @property
+    def _last(self) -> bytes:
+        return self.delivery.body[-LARGE:].rstrip(b" \t\r\n")[-1:]
 
     def at(self, path: str) -> object:
         """Returns the value at a dotted path in the body's JSON, or None."""
@@ -107,7 +120,7 @@ class Reading:
             if edge is not None or absent:
                 self._looked = True
                 if absent:
-                    self.searched.add(Format.JSON)
+                    self._absent = True
                 return edge and edge.value
         return self.at(name)
 
@@ -328,8 +341,7 @@ class Naming:
                 raise Rejected(Reason.MALFORMED, f"{name} contradicts the signed body")
 
     def _find_type(self, reading: Reading) -> tuple[str, TypeDoubt | None]:
-        reading.searched.clear()
-        reading.unfit = False
+        reading.begin_search()
         text = _fit(_find(self.type, reading), reading)
         signed = self.contradicted_type(reading)
         doubt = TypeDoubt.CONTRADICTED if signed else None
