@@ -448,16 +448,18 @@ def test_no_variant_of_a_vector_starts_a_second_event(vector: Mapping[str, Any])
     assert second_events(recorded(vector)) == []
 
 
-def declared_case(scheme: str) -> Case | None:
-    """Returns the first vector of a scheme that its declared source takes as an event."""
+def declared_cases(scheme: str) -> Iterator[Case]:
+    """Yields the valid vectors of a scheme as deliveries to its declared source."""
     for vector in vectors()[scheme]:
         if vector["expect"] == conformance.VALID:
             provider = declared(source_for(vector), url=vector["url"].partition("?")[0])
             delivery, secrets = conformance.delivery_of(vector), conformance.secrets_of(vector)
-            case = Case(DECLARED, provider, delivery, secrets)
-            if has_event(case):
-                return case
-    return None
+            yield Case(DECLARED, provider, delivery, secrets)
+
+
+def declared_case(scheme: str) -> Case | None:
+    """Returns the first vector of a scheme that its declared source takes as an event."""
+    return next(filter(has_event, declared_cases(scheme)), None)
 
 
 @pytest.mark.parametrize("scheme", sorted(vectors()))
