@@ -46,6 +46,7 @@ def is_bounded(body: bytes, *, weight: int = 1) -> bool:
         return False
     if size <= RUN_LIMIT * RUN:
         return True
+    body = body.replace(b"\0", b"")  # between the digits of UTF-16
     # Each run has two digits in a row among these bytes; all bytes are read only if many have.
     some = body[:: RUN // 2].translate(_DIGITS).count(b"00") * weight
     return some <= RUN_LIMIT or body.translate(_DIGITS).count(_RUN) * weight <= RUN_LIMIT

@@ -10,13 +10,22 @@ from typing import Final
 
 from webhook_inbox.domain.provider import Facts
 from webhook_inbox.providers.schemes.builder import build_provider
-from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json
+from webhook_inbox.providers.schemes.identity.event_identity import Naming, Reading, header, in_json
 from webhook_inbox.providers.schemes.signatures.encodings import base64
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 from webhook_inbox.providers.schemes.signatures.signed_content import Template
 from webhook_inbox.providers.schemes.signatures.tolerance import Window, iso
 
 TIME: Final = "x-zendesk-webhook-signature-timestamp"
+
+
+def _event_type(reading: Reading) -> object:
+    """Finds the type of an event subscription, which is a JSON object.
+
+    A trigger or an automation sends JSON, XML or a form of its own, without a type.
+    Source: "Creating webhooks to interact with third-party systems", support.zendesk.com.
+    """
+    return reading.member("type") if reading.delivery.body.lstrip()[:1] == b"{" else None
 
 
 PROVIDER: Final = build_provider(
@@ -29,7 +38,7 @@ PROVIDER: Final = build_provider(
     ),
     Naming(
         id=(header("x-zendesk-webhook-invocation-id"),),
-        type=(in_json("type"),),
+        type=(_event_type,),
         occurred_at=(in_json("time"),),
     ),
     kept_headers=frozenset({"x-zendesk-account-id", "x-zendesk-webhook-id"}),

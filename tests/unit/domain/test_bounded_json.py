@@ -94,3 +94,8 @@ def test_what_is_parsed_several_times_may_have_fewer_values() -> None:
     assert is_bounded(body)
     assert not is_bounded(body, weight=12)
     assert is_bounded(b"[" + b"0," * 10_000 + b"0]", weight=12)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le", "utf-32-le"])
+def test_long_numbers_are_counted_in_every_encoding(encoding: str) -> None:
+    assert not is_bounded(("[" + ",".join(["1" * 4290] * 250) + "]").encode(encoding))

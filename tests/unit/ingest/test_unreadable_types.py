@@ -290,3 +290,12 @@ def test_a_header_of_gitlab_that_contradicts_the_signed_body_holds_the_event() -
     assert held_runs(world) == {"shop.push": "contradicted", "shop.all": "contradicted"}
     world.run_until_quiet()
     assert world.handled == []
+
+
+@pytest.mark.parametrize("action", [b'{"n": 1}', b'["paid"]', b"true"])
+def test_a_part_of_a_joined_type_that_is_no_text_is_not_filtered(action: bytes) -> None:
+    joined = {**SIGNED, "event_type": {"json": ["kind", "action"]}}
+
+    receipt = send(declared(joined, "payment|*"), b'{"kind": "payment", "action": %s}' % action)
+
+    assert receipt.outcome is IngestOutcome.UNREADABLE

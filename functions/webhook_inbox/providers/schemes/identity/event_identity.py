@@ -86,8 +86,11 @@ class Reading:
 
         Where nothing was found, it has to be of a format that it was searched as. To parse a large
         object only to see that a part of a type is absent takes longer than to store it: there its
-        first and its last character count.
+        first and its last character count. An empty body contradicts no type that was found beside
+        it.
         """
+        if found and not self.delivery.body:
+            return True
         if self._absent and not (found and self.delivery.body[:1] + self._last == b"{}"):
             self.searched.add(Format.JSON)
         if not self.searched:
@@ -193,7 +196,7 @@ class Joined:
 
     def __call__(self, reading: Reading) -> object:
         """Returns the key, or None."""
-        parts = [plain(finder(reading)) for finder in self.finders]
+        parts = [_fit(finder(reading), reading) for finder in self.finders]
         if not all(parts):
             return None
         return JOINT.join(part.replace("\\", "\\\\").replace(JOINT, "\\" + JOINT) for part in parts)
