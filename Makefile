@@ -43,7 +43,8 @@ dev: setup ## run the inbox locally; pass options in ARGS, e.g. ARGS="--port 900
 
 # The unit tests run in two processes of pytest: distributing 15,000 tests to workers costs as much
 # CPU as the tests.
-UNITS_OF_INTAKE := tests/unit/adapters tests/unit/domain tests/unit/ingest tests/unit/providers
+UNITS_OF_INTAKE := tests/architecture tests/unit/adapters tests/unit/configuration tests/unit/domain \
+	tests/unit/ingest tests/unit/providers tests/unit/testing
 PARTS_OF_STACK := tests/infra tests/functions tests/simulation
 # They build bundles, as `package` does.
 BUNDLES := tests/infra/test_bundles.py tests/infra/test_bytecode.py tests/infra/test_vendor.py
@@ -51,7 +52,7 @@ PARTS := tests/contract tests/docs tests/webhookctl --ignore tests/webhookctl/lo
 # `check` leaves the property-based tests to `test`.
 PROPERTIES :=
 
-check: setup ## lint, type check, import rules and unit tests; of one package: PACKAGE=ledger; 2 minutes
+check: setup ## lint, type check, import rules and unit tests; of one package: PACKAGE=ledger; 3 minutes
 ifdef PACKAGE
 	@test -d functions/webhook_inbox/$(PACKAGE) && test -d tests/unit/$(PACKAGE) || \
 		{ echo "PACKAGE=$(PACKAGE): no package of the library with unit tests has this name" >&2; exit 2; }
@@ -75,10 +76,10 @@ test-intake: setup
 	$(BIN)/pytest $(UNITS_OF_INTAKE) --quiet $(PROPERTIES)
 
 test-processing: setup
-	$(BIN)/pytest tests/unit tests/architecture $(UNITS_OF_INTAKE:%=--ignore %) --quiet $(PROPERTIES)
+	$(BIN)/pytest tests/unit $(UNITS_OF_INTAKE:%=--ignore %) --quiet $(PROPERTIES)
 
 # Three lanes: two use the cores, the third mostly waits for its sessions.
-test: setup ## run lint, types, import rules and tests; 9 minutes
+test: setup ## run lint, types, import rules and tests; 12 minutes
 	$(MAKE) --jobs=3 --no-print-directory lane-of-intake lane-of-processing lane-of-sessions
 
 # One target a line: together they would take another lane's job.
