@@ -79,7 +79,7 @@ test-processing: setup
 	$(BIN)/pytest tests/unit $(UNITS_OF_INTAKE:%=--ignore %) --quiet $(PROPERTIES)
 
 # Three lanes: two use the cores, the third mostly waits for its sessions.
-test: setup ## run lint, types, import rules and tests; 12 minutes
+test: setup ## run lint, types, import rules and tests; 14 minutes
 	$(MAKE) --jobs=3 --no-print-directory lane-of-intake lane-of-processing lane-of-sessions
 
 # One target a line: together they would take another lane's job.
@@ -135,7 +135,7 @@ scan: setup .venv-scanners/.ready ## scan the templates and the workflows; 1 min
 ratios: setup .venv-bench/.ready ## compare ingest's CPU with the bare handler's, and test the benchmarks; 1 minute
 	$(BIN)/pytest tests/bench --quiet
 
-fuzz: setup ## check what every provider's malformed, altered and huge deliveries become; 4 minutes
+fuzz: setup ## check what every provider's malformed, altered and huge deliveries become; 8 minutes
 	$(BIN)/pytest tests/proof/test_every_provider.py tests/proof/test_one_signature.py tests/proof/test_rejection_cost.py \
 		--quiet --numprocesses 2 --dist worksteal
 
