@@ -64,7 +64,7 @@ def test_a_bad_deployment(incident: Incident) -> None:
 def test_a_downstream_outage(incident: Incident) -> None:
     incident.break_destination()
     walk = incident.walk("downstream-down")
-    assert "open" in walk.give("destinations list").text
+    assert re.search("open|recovering", walk.give("destinations list").text)
     walk.give("destinations open")
     incident.erp.down = False
     walk.give("destinations close")
@@ -100,8 +100,13 @@ def test_an_unknown_type(incident: Incident) -> None:
     project.write_types(incident.root, project.MORE_TYPES, erp=incident.erp.url)
     project.write_handlers(incident.root, project.MORE_ORDERS)
     walk.leave("sources reconcile")
-    assert eventually(lambda: provider.order(IGNORED, action="closed") == 202)
-    assert eventually(lambda: incident.erp.orders[IGNORED] == 1), incident.session.text
+
+    def ordered() -> bool:
+        # The answer to the accepted delivery may be lost; the next one is then a duplicate.
+        provider.order(IGNORED, action="closed")
+        return incident.erp.orders[IGNORED] == 1
+
+    assert eventually(ordered, what=lambda: incident.session.text)
     walk.give("replay EVENT_ID", EVENT_ID=UNHANDLED)
     assert eventually(lambda: incident.erp.orders[UNHANDLED] == 1)
     assert "done" in walk.give("inbox inspect", EVENT_ID=UNHANDLED).text

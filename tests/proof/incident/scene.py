@@ -59,10 +59,16 @@ class Incident:
         assert eventually(lambda: time.monotonic() >= fixed_at, seconds=DEADLINE + BAD_SECONDS)
 
     def break_destination(self) -> None:
-        """Lets the destination answer 503, and waits until runs are dead."""
+        """Lets the destination answer 503 until runs are dead and its circuit is open."""
         self.erp.down = True
-        assert eventually(lambda: self.erp.refused >= 5)
         assert eventually(lambda: len(self.dead()) >= 2)
+
+        def opened() -> bool:
+            [erp] = listed(self.root, "destinations", "list")
+            return erp["circuit"] in {"open", "recovering"}
+
+        # The runs that failed before it opened are dead; the others wait for it.
+        assert eventually(opened), self.session.text
 
     def break_secret(self) -> None:
         """Sets the secret to a wrong value, and waits until deliveries are rejected."""
