@@ -9,9 +9,11 @@ any time in the future; this provider does not.
 
 The workflow action "Send a webhook" posts one object instead of a list. Nothing in it is unique to
 an enrolment: an object that is enrolled twice, or by two workflows, may be posted twice in the same
-bytes. It is named by the header `X-HubSpot-Correlation-Id`, which is not signed, so method, URL and
-body are guarded: the same object under another id is held. HubSpot does not repeat a workflow's
-delivery after 4xx (other than 429), so no verified body of an unexpected shape is refused.
+bytes. The header `X-HubSpot-Correlation-Id` is not signed, and no page says that it is unique. So
+it names a delivery together with the body's hash, and method, URL and body are guarded: the same
+object under another header is held. HubSpot does not repeat a workflow's delivery after 4xx (other
+than 429), so no signed POST is refused for its body. A workflow's GET asks for data and is not an
+event.
 Source: HubSpot/hubspot-api-python `utils/signature.py` and its tests; HubSpot/hubspot-api-nodejs
 `signature.spec.ts`; HubSpot's pages on validating requests, on the webhooks API and on webhooks in
 workflows; for the latter's headers and bodies the captures in hookdeck/webhook-samples
@@ -34,7 +36,13 @@ from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
 from webhook_inbox.providers.schemes.http import encoded, required
 from webhook_inbox.providers.schemes.identity.batches import split_at
-from webhook_inbox.providers.schemes.identity.event_identity import Naming, Reading, in_json
+from webhook_inbox.providers.schemes.identity.event_identity import (
+    Naming,
+    Reading,
+    content_hash,
+    in_json,
+)
+from webhook_inbox.providers.schemes.identity.values import plain
 from webhook_inbox.providers.schemes.signatures.encodings import base64
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac, PlainHash
 from webhook_inbox.providers.schemes.signatures.signed_content import Template
@@ -51,33 +59,37 @@ OLD: Final = {"v1": "{body}", "v2": "{method}{url}{body}"}
 TABLE: Final = re.compile(r"%(?:3A|2F|3F|40|21|24|27|28|29|2A|2C|3B)", re.IGNORECASE)
 QUESTION_MARK: Final = re.compile(r"(%3F)", re.IGNORECASE)
 CORRELATION: Final = "x-hubspot-correlation-id"
+SIGNATURE: Final = "x-hubspot-signature-v3"
+OLD_SIGNATURE: Final = "x-hubspot-signature"
+# These belong to a delivery, and to no event of a batch.
+DELIVERY: Final = frozenset({CORRELATION, TIME, SIGNATURE, OLD_SIGNATURE})
 
 
 def _is_item(reading: Reading) -> bool:
-    return {CORRELATION, TIME}.isdisjoint(reading.delivery.headers)
+    return DELIVERY.isdisjoint(reading.delivery.headers)
 
 
-def _event_id(reading: Reading) -> object:
-    """Finds the id of an event of a batch, or of a workflow's delivery."""
-    headers = reading.delivery.headers
+def _workflow_id(reading: Reading) -> object:
+    """Finds the id of a workflow's delivery; None for an event of a batch."""
     if _is_item(reading):
-        return reading.member("eventId")
-    content = encoded(headers.get(TIME, "")) + b"." + reading.delivery.body
-    return headers.get(CORRELATION) or f"sha256:{sha256(content).hexdigest()}"
+        return None
+    headers = reading.delivery.headers
+    name = headers.get(CORRELATION) or headers.get(TIME) or "workflow"
+    return f"{name}.{sha256(reading.delivery.body).hexdigest()}"
 
 
 def _workflow_type(reading: Reading) -> object:
-    """Finds `workflow.DEAL`; `workflow` for a body that the user composed."""
+    """Finds `workflow.DEAL`; `workflow.custom` for a body that the user composed."""
     if _is_item(reading) or not isinstance(reading.document, dict):
         return None
-    kind = reading.member("objectType")
+    kind = plain(reading.member("objectType"))
     contact = "CONTACT" if reading.member("vid") is not None else ""
-    return ".".join(filter(None, ("workflow", kind if isinstance(kind, str) else contact)))
+    return f"workflow.{kind or contact or 'custom'}"
 
 
 NAMING: Final = Naming(
-    id=(_event_id,),
-    type=(in_json("subscriptionType"), _workflow_type),
+    id=(_workflow_id, in_json("eventId"), content_hash),
+    type=(_workflow_type, in_json("subscriptionType")),
     occurred_at=(in_json("occurredAt"),),
     retry=(in_json("attemptNumber"),),
 )
@@ -85,10 +97,12 @@ FACTS: Final = Facts(
     title="HubSpot",
     scheme="HMAC-SHA256 over method, URL, body and time, base64 (v3)",
     window="5 minutes",
-    event_id="`eventId` of each event of a batch; of a workflow `X-HubSpot-Correlation-Id`",
+    event_id="`eventId` of each event of a batch; of a workflow `X-HubSpot-Correlation-Id` and the"
+    " body's hash",
+    handshake="none; a workflow must POST: its GET, which asks for data, is answered 405",
     answer_within="5 s; to a workflow 30 s",
     retries="10 within 24 hours; of a workflow for 3 days after 5xx and 429, never after other 4xx",
-    key_from="the app's client secret, on its Auth page",
+    key_from="the client secret, on the app's Auth page; a workflow's action names its app",
 )
 
 
@@ -97,8 +111,8 @@ def provider(settings: Mapping[str, Any]) -> Provider:
     base = given.public_url(settings)
     version = given.choice(settings, "version", of=VERSIONS)
     made = _newest(base) if version == "v3" else _older(version, base)
-    # The body is a JSON list. No list begins or ends with another, so nothing can be moved between
-    # body, URL and time.
+    # The body is a JSON list or object. None begins or ends with another, so nothing can be moved
+    # between body, URL and time.
     return replace(
         made,
         batch=_split,
@@ -115,8 +129,7 @@ def _split(delivery: Delivery) -> Sequence[Delivery] | None:
         parts = split_at()(delivery)
     except Rejected:
         return None
-    # These headers name the delivery, and no event of it.
-    headers = {k: v for k, v in delivery.headers.items() if k not in {CORRELATION, TIME}}
+    headers = {k: v for k, v in delivery.headers.items() if k not in DELIVERY}
     return [replace(part, headers=headers) for part in parts or ()]
 
 
@@ -137,7 +150,7 @@ def _newest(base: str) -> Provider:
         return [method + url + delivery.body + stamp for url in spellings]
 
     scheme = Hmac(
-        headers=("x-hubspot-signature-v3",),
+        headers=(SIGNATURE,),
         signs=signs,
         encoding=base64,
         window=Window(headers=(TIME,), clockwork=milliseconds),
@@ -155,9 +168,7 @@ def _spellings(url: str) -> Sequence[bytes]:
 
 
 def _older(version: str, base: str) -> Provider:
-    scheme = PlainHash(
-        headers=("x-hubspot-signature",), signs=Template.parse(OLD[version]), url=base
-    )
+    scheme = PlainHash(headers=(OLD_SIGNATURE,), signs=Template.parse(OLD[version]), url=base)
 
     def verify(delivery: Delivery, secrets: Sequence[str]) -> Verified:
         verified = scheme.verify(delivery, secrets)

@@ -2,17 +2,18 @@ import base64
 import hmac
 import json
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any
 
 import pytest
 
 from tests.unit.providers.cases import Case, sample_of, signed
-from tests.unit.providers.deliveries import name_of, provider_of
+from tests.unit.providers.deliveries import NOW, delivery, name_of, provider_of
 from tests.unit.support.world import SECRET, World, handler
 from webhook_inbox.domain.errors import ConfigurationError, Reason
-from webhook_inbox.domain.manifest import Manifest, SourceSpec
+from webhook_inbox.domain.manifest import SPLIT, SPLITTER, Manifest, SourceSpec
 from webhook_inbox.domain.model import Delivery, TypeDoubt
-from webhook_inbox.domain.provider import Identity
+from webhook_inbox.domain.provider import Identity, Sample
 from webhook_inbox.ingest.fingerprint import fingerprint
 from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
 
@@ -25,11 +26,11 @@ def split(case: Case, sent: Delivery) -> list[Delivery]:
 def test_each_event_of_a_batch_has_a_name_of_its_own() -> None:
     case = signed("hubspot")
 
-    named = [case.provider.identify(part) for part in split(case, case.delivery)]
+    names = [case.provider.identify(part) for part in split(case, case.delivery)]
 
-    assert [identity.event_id for identity in named] == ["3181526809", "3181526810"]
-    assert [identity.type for identity in named] == ["contact.creation", "contact.propertyChange"]
-    assert [identity.retry for identity in named] == [0, 0]
+    assert [identity.event_id for identity in names] == ["3181526809", "3181526810"]
+    assert [identity.type for identity in names] == ["contact.creation", "contact.propertyChange"]
+    assert [identity.retry for identity in names] == [0, 0]
 
 
 def test_an_event_that_is_tried_again_is_the_same() -> None:
@@ -50,11 +51,16 @@ TIME = "x-hubspot-request-timestamp"
 DEAL = b'{"portalId":62515,"objectType":"DEAL","objectTypeId":"0-3","objectId":7}'
 
 
+def named(correlation: str, body: bytes = DEAL) -> str:
+    """Returns the id of what a workflow posts."""
+    return f"{correlation}.{sha256(body).hexdigest()}"
+
+
 def sent_by_workflow(body: bytes, **headers: str | None) -> Identity | Reason:
     """Returns the name of what the action "Send a webhook" posts."""
     case = signed("hubspot")
-    named = {CORRELATION: "c-1", **{k.replace("_", "-"): v for k, v in headers.items()}}
-    kept = {k: v for k, v in {**case.delivery.headers, **named}.items() if v is not None}
+    given = {CORRELATION: "c-1", **{k.replace("_", "-"): v for k, v in headers.items()}}
+    kept = {k: v for k, v in {**case.delivery.headers, **given}.items() if v is not None}
     sent = replace(case.delivery, headers=kept, body=body)
     assert case.provider.batch is not None
     assert case.provider.batch(sent) is None
@@ -66,13 +72,16 @@ def sent_by_workflow(body: bytes, **headers: str | None) -> Identity | Reason:
     [
         (DEAL, "workflow.DEAL"),
         (b'{"vid":251,"portal-id":62515,"is-contact":true}', "workflow.CONTACT"),
-        (b'{"firstname":"Ann"}', "workflow"),
-        (b'{"eventId":"chosen by the user"}', "workflow"),
-        (b"{}", "workflow"),
+        (b'{"firstname":"Ann"}', "workflow.custom"),
+        (b'{"eventId":"chosen by the user"}', "workflow.custom"),
+        (b'{"objectType":{"chosen":"by the user"}}', "workflow.custom"),
+        (b'{"objectType":" "}', "workflow.custom"),
+        (b'{"subscriptionType":"chosen by the user"}', "workflow.custom"),
+        (b"{}", "workflow.custom"),
     ],
 )
 def test_the_object_of_a_workflow_is_one_event(body: bytes, type_: str) -> None:
-    assert sent_by_workflow(body) == Identity("c-1", type_)
+    assert sent_by_workflow(body) == Identity(named("c-1", body), type_)
 
 
 def test_without_a_correlation_id_it_is_named_by_its_time_and_content() -> None:
@@ -89,7 +98,15 @@ def test_without_a_correlation_id_it_is_named_by_its_time_and_content() -> None:
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"[1]", b"42", b'"text"', b"null", b"\xff"])
 def test_any_other_body_is_one_event_whose_type_cannot_be_read(body: bytes) -> None:
     """HubSpot repeats no delivery that was answered with 4xx."""
-    assert sent_by_workflow(body) == Identity("c-1", "unknown", doubt=TypeDoubt.UNREADABLE)
+    unreadable = Identity(named("c-1", body), "unknown", doubt=TypeDoubt.UNREADABLE)
+    assert sent_by_workflow(body) == unreadable
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_an_older_signature_needs_neither_a_time_nor_a_correlation_id(version: str) -> None:
+    provider = provider_of("hubspot", {**WORKFLOW.settings, "version": version})
+    sent = delivery(provider.sign(Sample("1", "1", DEAL), SECRET, NOW), DEAL)
+    assert name_of(provider, sent) == Identity(named("workflow"), "workflow.DEAL")
 
 
 def test_the_correlation_id_names_a_delivery_and_no_item_of_a_batch() -> None:
@@ -104,11 +121,13 @@ WORKFLOW = SourceSpec(
 )
 
 
-def enrol(world: World, correlation: str, body: bytes = DEAL, query: str = "") -> Receipt:
-    """Delivers what a workflow posts, signed by v3 at this moment."""
+def enrol(
+    world: World, correlation: str, body: bytes = DEAL, query: str = "", method: str = "POST"
+) -> Receipt:
+    """Delivers what a workflow sends, signed by v3 at this moment."""
     stamp = str(int(world.now.timestamp() * 1000))
     url = "https://inbox.example/webhooks/hubspot" + (f"?{query}" if query else "")
-    content = b"POST" + url.encode() + body + stamp.encode()
+    content = method.encode() + url.encode() + body + stamp.encode()
     mac = hmac.new(SECRET.encode(), content, "sha256").digest()
     headers = {
         "content-type": "application/json",
@@ -116,14 +135,20 @@ def enrol(world: World, correlation: str, body: bytes = DEAL, query: str = "") -
         TIME: stamp,
         "x-hubspot-signature-v3": base64.b64encode(mac).decode(),
     }
-    parts = ("hubspot", "POST", "/webhooks/hubspot", query, headers, body, world.now)
+    parts = ("hubspot", method, "/webhooks/hubspot", query, headers, body, world.now)
     return world.ingest.receive(Delivery(*parts, request_id=f"r{world.now}{correlation}"))
 
 
 @pytest.fixture
 def world() -> World:
-    specs = {"hubspot.note": handler("hubspot.note", source="hubspot")}
-    return World(Manifest("test", "1", {"hubspot": WORKFLOW}, specs))
+    return World(receiving())
+
+
+def receiving(*types: str) -> Manifest:
+    """Returns a manifest with a source that stores these types, all by default."""
+    source = replace(WORKFLOW, types=types or ("*",))
+    specs = {SPLIT: SPLITTER, "hubspot.note": handler("hubspot.note", source="hubspot")}
+    return Manifest("test", "1", {"hubspot": source}, specs)
 
 
 def test_a_retry_of_a_workflow_is_a_duplicate_though_it_is_signed_anew(world: World) -> None:
@@ -136,9 +161,9 @@ def test_an_object_that_is_enrolled_twice_is_held_and_not_dropped(world: World) 
     assert enrol(world, "c-1").outcome is IngestOutcome.ACCEPTED
     world.clock.advance(minutes=60)
     assert enrol(world, "c-2").outcome is IngestOutcome.HELD
-    assert world.overview("c-2", "hubspot").event.identical_to == "c-1"
+    assert world.overview(named("c-2"), "hubspot").event.identical_to == named("c-1")
     world.run_until_quiet()
-    assert world.handled == [("hubspot.note", "c-1", 1)]
+    assert world.handled == [("hubspot.note", named("c-1"), 1)]
 
 
 def test_two_workflows_with_a_query_each_are_two_events(world: World) -> None:
@@ -146,9 +171,10 @@ def test_two_workflows_with_a_query_each_are_two_events(world: World) -> None:
     assert enrol(world, "c-2", query="workflow=b").outcome is IngestOutcome.ACCEPTED
 
 
-def test_a_changed_object_under_a_known_id_is_a_conflict(world: World) -> None:
+def test_two_objects_with_one_correlation_id_are_two_events(world: World) -> None:
+    """A conflict is answered 409, which HubSpot does not repeat."""
     assert enrol(world, "c-1").outcome is IngestOutcome.ACCEPTED
-    assert enrol(world, "c-1", b'{"objectType":"DEAL"}').outcome is IngestOutcome.CONFLICT
+    assert enrol(world, "c-1", b'{"objectType":"DEAL"}').outcome is IngestOutcome.ACCEPTED
 
 
 def test_a_batch_needs_no_guard_since_its_events_have_ids(world: World) -> None:
@@ -160,15 +186,27 @@ def test_a_batch_needs_no_guard_since_its_events_have_ids(world: World) -> None:
 
 def test_a_body_that_is_neither_list_nor_object_is_stored_and_held(world: World) -> None:
     assert enrol(world, "c-1", b'"text"').outcome is IngestOutcome.UNREADABLE
-    assert world.body("c-1", "hubspot") == b'"text"'
+    assert world.body(named("c-1", b'"text"'), "hubspot") == b'"text"'
 
 
-def test_an_event_without_an_id_is_refused() -> None:
-    case = signed("hubspot")
+def test_an_event_without_an_id_is_named_by_its_content_and_costs_no_other_one(
+    world: World,
+) -> None:
+    first = b'{"eventId":1,"subscriptionType":"contact.creation"}'
+    assert enrol(world, "c-1", b"[" + first + b", " + DEAL + b"]").outcome is IngestOutcome.ACCEPTED
+    world.run_until_quiet()
+    expected = {"1", f"sha256:{sha256(DEAL).hexdigest()}"}
+    assert {event_id for _, event_id, _ in world.handled} == expected
 
-    part = split(case, replace(case.delivery, body=b'[{"subscriptionType":"x"}]'))[0]
 
-    assert name_of(case.provider, part) is Reason.MISSING_EVENT_ID
+@pytest.mark.parametrize("body", [DEAL, b'{"vid":251}', b'{"firstname":"Ann"}'])
+def test_one_pattern_stores_all_that_workflows_post(body: bytes) -> None:
+    assert enrol(World(receiving("workflow.*")), "c-1", body).outcome is IngestOutcome.ACCEPTED
+    assert enrol(World(receiving("contact.*")), "c-1", body).outcome is IngestOutcome.IGNORED
+
+
+def test_a_get_of_a_workflow_asks_for_data_and_is_no_event(world: World) -> None:
+    assert enrol(world, "c-1", b"", method="GET").outcome is IngestOutcome.WRONG_METHOD
 
 
 @pytest.mark.parametrize("settings", [{"version": "v4"}, {"url": "inbox.example"}])
