@@ -111,6 +111,7 @@ class Facts:
         body: the signed part of the body: whole, partly or none.
         window: the maximum age of a delivery.
         event_id: the id that an event is deduplicated by.
+        unsigned: the unsigned headers that its id or type is taken from, in backticks; "" for none.
         handshake: the endpoint validation.
         answer_within: its response timeout.
         retries: its retry schedule.
@@ -123,6 +124,7 @@ class Facts:
     body: Literal["whole", "partly", "none"] = "whole"
     window: str = "none"
     event_id: str
+    unsigned: str = ""
     handshake: str = "none"
     answer_within: str = "not documented"
     retries: str = "not documented"

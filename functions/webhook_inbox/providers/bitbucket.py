@@ -27,6 +27,7 @@ PROVIDER: Final = build_provider(
         title="Bitbucket Cloud",
         scheme="HMAC-SHA256 over the body, hex after `sha256=`",
         event_id="`X-Request-UUID`",
+        unsigned="id `X-Request-UUID`, type `X-Event-Key`",
         key_from="free text that you choose in the webhook's settings; optional there",
         resend="Resend request, on the webhook's request details page",
     ),

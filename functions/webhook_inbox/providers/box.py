@@ -98,6 +98,7 @@ PROVIDER: Final = build_provider(
         scheme="HMAC-SHA256 over `{body}{time}`, base64, under two keys",
         window="10 minutes, nothing ahead of the clock",
         event_id="`id`, or `BOX-DELIVERY-ID`, which changes from retry to retry",
+        unsigned="id `BOX-DELIVERY-ID` where the body has no `id`",
         key_from="the app's primary and secondary signature key, made in the Developer Console",
     ),
 )

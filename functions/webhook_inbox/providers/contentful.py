@@ -66,6 +66,7 @@ FACTS: Final = Facts(
     scheme="HMAC-SHA256 over method, path, listed headers and body, hex",
     window="30 s",
     event_id="`X-Contentful-Idempotency-Key`, or topic, `sys.id` and `sys.revision`",
+    unsigned="unless they are listed: id `X-Contentful-Idempotency-Key`, type `X-Contentful-Topic`",
     key_from="the 64 characters of the webhooks' signing secret, made in the space's settings",
 )
 

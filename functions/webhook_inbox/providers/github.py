@@ -52,6 +52,7 @@ PROVIDER: Final = build_provider(
         title="GitHub",
         scheme="HMAC-SHA256 over the body, hex",
         event_id="`X-GitHub-Delivery`",
+        unsigned="id `X-GitHub-Delivery`, type `X-GitHub-Event`",
         handshake="none; the first delivery is `ping`",
         answer_within="10 s",
         retries="none by itself",

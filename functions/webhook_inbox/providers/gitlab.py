@@ -99,6 +99,7 @@ FACTS: Final = Facts(
     scheme="HMAC-SHA256 over `{id}.{timestamp}.{body}`, base64; or the secret token",
     window="5 minutes",
     event_id="`webhook-id`, the same over retries",
+    unsigned="type `X-Gitlab-Event`, unless the signed body contradicts it",
     answer_within="10 s on GitLab.com",
     retries="none; a failing hook is disabled, for a while after 5xx, for good after 4xx",
     key_from="the hook's signing token, `whsec_…`, made by GitLab; the secret token is yours",

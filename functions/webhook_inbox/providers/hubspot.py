@@ -99,6 +99,7 @@ FACTS: Final = Facts(
     window="5 minutes",
     event_id="`eventId` of each event of a batch; of a workflow `X-HubSpot-Correlation-Id` and the"
     " body's hash",
+    unsigned="of a workflow, a part of the id: `X-HubSpot-Correlation-Id`",
     handshake="none; a workflow must POST: its GET, which asks for data, is answered 405",
     answer_within="5 s; to a workflow 30 s",
     retries="10 within 24 hours; of a workflow for 3 days after 5xx and 429, never after other 4xx",

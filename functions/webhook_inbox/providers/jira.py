@@ -43,6 +43,7 @@ FACTS: Final = Facts(
     title="Jira",
     scheme="HMAC-SHA256 over the body, hex; Connect apps: JWT, HS256, `qsh` of the request",
     event_id="`X-Atlassian-Webhook-Identifier`, the same over retries",
+    unsigned="id `X-Atlassian-Webhook-Identifier`",
     retries="up to 5, 5 to 15 minutes apart",
     key_from="the secret that you give the webhook; of Connect apps the installation's shared one",
 )

@@ -72,6 +72,7 @@ PROVIDER: Final = build_provider(
         scheme="HMAC-SHA256 over the body, hex",
         window="60 s, by the body's `webhookTimestamp`",
         event_id="`Linear-Delivery`",
+        unsigned="id `Linear-Delivery`",
         key_from="the webhook's signing secret",
     ),
 )

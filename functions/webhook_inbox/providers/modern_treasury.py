@@ -34,6 +34,7 @@ PROVIDER: Final = build_provider(
         title="Modern Treasury",
         scheme="HMAC-SHA256 over the body, hex",
         event_id="`X-Event-ID`",
+        unsigned="id `X-Event-ID`, type `X-Topic`",
         key_from="the webhook key, in the dashboard's developer settings",
     ),
 )

@@ -25,6 +25,7 @@ PROVIDER: Final = build_provider(
         title="Netlify",
         scheme="JWT, HS256, claims `iss` and the body's `sha256`",
         event_id="the body's hash: a deploy keeps its `id` from state to state",
+        unsigned="type `X-Netlify-Event`",
         key_from="the JWS secret token that you choose in the notification's settings",
     ),
 )

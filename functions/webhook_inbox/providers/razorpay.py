@@ -29,6 +29,7 @@ PROVIDER: Final = build_provider(
         title="Razorpay",
         scheme="HMAC-SHA256 over the body, hex",
         event_id="`x-razorpay-event-id`, the body's hash where it is missing",
+        unsigned="id `X-Razorpay-Event-Id`",
         key_from="free text that you choose with the webhook, not the API's secret",
     ),
 )

@@ -44,6 +44,7 @@ PROVIDER: Final = build_provider(
         title="Sentry",
         scheme="HMAC-SHA256 over the body, hex",
         event_id="`Request-ID`",
+        unsigned="id `Request-ID`, type `Sentry-Hook-Resource`",
         answer_within="1 s",
         key_from="the integration's client secret, in its settings",
     ),

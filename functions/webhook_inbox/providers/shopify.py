@@ -63,6 +63,7 @@ PROVIDER: Final = build_provider(
         title="Shopify",
         scheme="HMAC-SHA256 over the body, base64",
         event_id="`X-Shopify-Event-Id`",
+        unsigned="id `X-Shopify-Event-Id`, type `X-Shopify-Topic`",
         answer_within="5 s",
         retries="8 over 4 hours; then a subscription made through the Admin API is removed",
         key_from="the app's client secret; webhooks made in the admin have the store's own",

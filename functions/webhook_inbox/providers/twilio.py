@@ -56,6 +56,7 @@ FACTS: Final = Facts(
     title="Twilio",
     scheme="HMAC-SHA1 over URL and sorted form fields, base64",
     event_id="`I-Twilio-Idempotency-Token`, or the SID and its status",
+    unsigned="id `I-Twilio-Idempotency-Token`",
     key_from="the account's auth token, in the console",
 )
 

@@ -76,6 +76,7 @@ PROVIDER: Final = build_provider(
         scheme="HMAC-SHA256 over `{id}{timestamp}{body}`, hex after `sha256=`",
         window="10 minutes",
         event_id="`Twitch-Eventsub-Message-Id`",
+        unsigned="type `Twitch-Eventsub-Message-Type` where the body has no event",
         handshake="`webhook_callback_verification`, signed: its challenge is answered as text",
         answer_within="a few seconds",
         retries="some, then the subscription is revoked",

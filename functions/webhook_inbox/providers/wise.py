@@ -36,6 +36,7 @@ PROVIDER: Final = build_provider(
         title="Wise",
         scheme="RSA PKCS#1 v1.5 with SHA-256 over the body, base64",
         event_id="`X-Delivery-Id`",
+        unsigned="id `X-Delivery-Id`",
         handshake="a signed test notification with `X-Test-Notification: true`, answered with 200",
         answer_within="5 s",
         retries="25 within two weeks",

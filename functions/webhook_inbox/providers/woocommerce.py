@@ -47,6 +47,7 @@ PROVIDER: Final = build_provider(
         title="WooCommerce",
         scheme="HMAC-SHA256 over the body, base64",
         event_id="`X-WC-Webhook-Delivery-ID`",
+        unsigned="id `X-WC-Webhook-Delivery-ID`, type `X-WC-Webhook-Topic`",
         handshake="`webhook_id=…` as an unsigned form, answered with 200",
         retries="none; five failures in a row disable the webhook",
         key_from="the webhook's secret, in WooCommerce's advanced settings",

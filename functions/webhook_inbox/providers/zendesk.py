@@ -48,6 +48,7 @@ PROVIDER: Final = build_provider(
         scheme="HMAC-SHA256 over `{timestamp}{body}`, base64",
         window="none prescribed",
         event_id="`X-Zendesk-Webhook-Invocation-Id`",
+        unsigned="id `X-Zendesk-Webhook-Invocation-Id`",
         answer_within="12 s",
         retries="5 after timeouts, 3 after 409; 429 and 503 by their `Retry-After` below 60 s;"
         " a circuit breaker pauses what keeps failing",

@@ -304,6 +304,19 @@ def test_a_retry_of_it_is_accepted_once_its_type_is_declared() -> None:
     assert starred(world, "gh-2", "issues").outcome is IngestOutcome.HELD
 
 
+def test_a_projection_without_a_type_is_held_under_another_operation() -> None:
+    """Sanity's type is then in a header that is not signed."""
+    case = signed("sanity", Sample("captured", "update", b'{"_id": "post-1"}'))
+    case = replace(case, delivery=case.with_header("sanity-operation", "update"))
+    headers = {"idempotency-key": "forged", "sanity-operation": "delete"}
+    body = case.delivery.body
+    world = Captured(case, body, types=("delete",), settings={}, headers=headers)
+    assert world.arrives(world.captured).outcome is IngestOutcome.IGNORED
+    assert world.arrives(world.forged).outcome is IngestOutcome.HELD
+    world.work()
+    assert world.handled == []
+
+
 @pytest.mark.parametrize(
     ("signs", "event_type", "ignored"),
     [
