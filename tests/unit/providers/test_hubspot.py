@@ -51,7 +51,7 @@ TIME = "x-hubspot-request-timestamp"
 DEAL = b'{"portalId":62515,"objectType":"DEAL","objectTypeId":"0-3","objectId":7}'
 
 
-def named(correlation: str, body: bytes = DEAL) -> str:
+def workflow_id(correlation: str, body: bytes = DEAL) -> str:
     """Returns the id of what a workflow posts."""
     return f"{correlation}.{sha256(body).hexdigest()}"
 
@@ -81,7 +81,7 @@ def sent_by_workflow(body: bytes, **headers: str | None) -> Identity | Reason:
     ],
 )
 def test_the_object_of_a_workflow_is_one_event(body: bytes, type_: str) -> None:
-    assert sent_by_workflow(body) == Identity(named("c-1", body), type_)
+    assert sent_by_workflow(body) == Identity(workflow_id("c-1", body), type_)
 
 
 def test_without_a_correlation_id_it_is_named_by_its_time_and_content() -> None:
@@ -98,7 +98,7 @@ def test_without_a_correlation_id_it_is_named_by_its_time_and_content() -> None:
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"[1]", b"42", b'"text"', b"null", b"\xff"])
 def test_any_other_body_is_one_event_whose_type_cannot_be_read(body: bytes) -> None:
     """HubSpot repeats no delivery that was answered with 4xx."""
-    unreadable = Identity(named("c-1", body), "unknown", doubt=TypeDoubt.UNREADABLE)
+    unreadable = Identity(workflow_id("c-1", body), "unknown", doubt=TypeDoubt.UNREADABLE)
     assert sent_by_workflow(body) == unreadable
 
 
@@ -106,7 +106,7 @@ def test_any_other_body_is_one_event_whose_type_cannot_be_read(body: bytes) -> N
 def test_an_older_signature_needs_neither_a_time_nor_a_correlation_id(version: str) -> None:
     provider = provider_of("hubspot", {**WORKFLOW.settings, "version": version})
     sent = delivery(provider.sign(Sample("1", "1", DEAL), SECRET, NOW), DEAL)
-    assert name_of(provider, sent) == Identity(named("workflow"), "workflow.DEAL")
+    assert name_of(provider, sent) == Identity(workflow_id("workflow"), "workflow.DEAL")
 
 
 def test_the_correlation_id_names_a_delivery_and_no_item_of_a_batch() -> None:
@@ -141,10 +141,10 @@ def enrol(
 
 @pytest.fixture
 def world() -> World:
-    return World(receiving())
+    return World(manifest_of())
 
 
-def receiving(*types: str) -> Manifest:
+def manifest_of(*types: str) -> Manifest:
     """Returns a manifest with a source that stores these types, all by default."""
     source = replace(WORKFLOW, types=types or ("*",))
     specs = {SPLIT: SPLITTER, "hubspot.note": handler("hubspot.note", source="hubspot")}
@@ -161,9 +161,9 @@ def test_an_object_that_is_enrolled_twice_is_held_and_not_dropped(world: World) 
     assert enrol(world, "c-1").outcome is IngestOutcome.ACCEPTED
     world.clock.advance(minutes=60)
     assert enrol(world, "c-2").outcome is IngestOutcome.HELD
-    assert world.overview(named("c-2"), "hubspot").event.identical_to == named("c-1")
+    assert world.overview(workflow_id("c-2"), "hubspot").event.identical_to == workflow_id("c-1")
     world.run_until_quiet()
-    assert world.handled == [("hubspot.note", named("c-1"), 1)]
+    assert world.handled == [("hubspot.note", workflow_id("c-1"), 1)]
 
 
 def test_two_workflows_with_a_query_each_are_two_events(world: World) -> None:
@@ -186,7 +186,7 @@ def test_a_batch_needs_no_guard_since_its_events_have_ids(world: World) -> None:
 
 def test_a_body_that_is_neither_list_nor_object_is_stored_and_held(world: World) -> None:
     assert enrol(world, "c-1", b'"text"').outcome is IngestOutcome.UNREADABLE
-    assert world.body(named("c-1", b'"text"'), "hubspot") == b'"text"'
+    assert world.body(workflow_id("c-1", b'"text"'), "hubspot") == b'"text"'
 
 
 def test_an_event_without_an_id_is_named_by_its_content_and_costs_no_other_one(
@@ -201,8 +201,8 @@ def test_an_event_without_an_id_is_named_by_its_content_and_costs_no_other_one(
 
 @pytest.mark.parametrize("body", [DEAL, b'{"vid":251}', b'{"firstname":"Ann"}'])
 def test_one_pattern_stores_all_that_workflows_post(body: bytes) -> None:
-    assert enrol(World(receiving("workflow.*")), "c-1", body).outcome is IngestOutcome.ACCEPTED
-    assert enrol(World(receiving("contact.*")), "c-1", body).outcome is IngestOutcome.IGNORED
+    assert enrol(World(manifest_of("workflow.*")), "c-1", body).outcome is IngestOutcome.ACCEPTED
+    assert enrol(World(manifest_of("contact.*")), "c-1", body).outcome is IngestOutcome.IGNORED
 
 
 def test_a_get_of_a_workflow_asks_for_data_and_is_no_event(world: World) -> None:
