@@ -122,7 +122,7 @@ def erase(
         return None
     unfinished = {"unfinished": len(erased.unfinished)} if erased.unfinished else {}
     recorded.conclude({"erased": 1, **unfinished})
-    return replace(erased, batch=_batch_with(table, row or {}, event, now))
+    return replace(erased, batch=_batch_with(table, blobs, row or {}, event))
 
 
 def has_remains(table: Table, blobs: Blobs, event: EventName) -> bool:
@@ -155,7 +155,7 @@ def erase_of_tenant(
     if row is None or row.get("tenant", "") != event.tenant or not _is_left(table, blobs, row):
         return None
     erased = remove(table, blobs, name, row, now=now)
-    return erased and replace(erased, batch=_batch_with(table, row, name, now))
+    return erased and replace(erased, batch=_batch_with(table, blobs, row, name))
 
 
 def _is_left(table: Table, blobs: Blobs, row: Item) -> bool:
@@ -175,13 +175,14 @@ def _is_left(table: Table, blobs: Blobs, row: Item) -> bool:
     return not texts <= {"", ERASED} or bool(blobs.list_keys(payloads.event_prefix(*event)))
 
 
-def _batch_with(table: Table, row: Item, event: EventName, now: datetime) -> str:
-    """Returns the id of the batch that has an event as its item and is not erased, "" if none."""
+def _batch_with(table: Table, blobs: Blobs, row: Item, event: EventName) -> str:
+    """Returns the id of the batch that has an event as its item, "" if it has no payload left."""
     if "batch" not in row:
         return ""
-    batch = f"{BATCH}:{hash_in(row, 'batch')}"
-    stored = live(table.get(event_key(event.source, batch)), now)
-    return batch if stored is not None and "erased_at" not in stored else ""
+    batch = EventName(event.source, f"{BATCH}:{hash_in(row, 'batch')}")
+    # Its object may outlive its row.
+    stored = "body" in (table.get(event_key(*batch)) or {})
+    return batch.event_id if stored or blobs.list_keys(payloads.event_prefix(*batch)) else ""
 
 
 def remove(

@@ -6,7 +6,7 @@
 
 An event with a run that has not ended keeps its payload; the event is read again 1, 2, 4, 8 and 16
 days later. A dead run has ended. Rows keep their own lifetimes, so the event stays known. An index
-entry tells whether its event was erased, so that a later look reads no rows of it. The cursor waits
+entry tells when its event was erased, so that a later look reads no rows of it. The cursor waits
 for an event of which a delivery may still store a payload.
 
     pk = reconciler    sk = retention    positions: epoch ms by look ("{source}/{days}") and shard
@@ -119,7 +119,8 @@ class ExpiredPayloads:
                 due = [
                     entry
                     for entry in page.items
-                    if identify(entry["pk"])[0] == source.name and not _is_erased(entry, now - end)
+                    if identify(entry["pk"])[0] == source.name
+                    and not _is_erased(entry, source, now - end)
                 ]
                 for first in range(0, len(due), AT_ONCE):
                     if self._out_of_time() or not self._erase_all(due[first : first + AT_ONCE]):
@@ -166,7 +167,11 @@ class ExpiredPayloads:
         return remove(self._table, self._blobs, name, event, now=self._now)
 
 
-def _is_erased(entry: Item, age: int) -> bool:
-    """Returns whether an event was erased before its look, which is at this age in ms."""
+def _is_erased(entry: Item, source: SourceSpec, age: int) -> bool:
+    """Returns whether an earlier look has erased an event, for a look at this age in ms.
+
+    An operator's erasure within the retention may have left the object of a delivery in progress.
+    """
+    first = entry["received_at"] + int(source.retention * 1000)
     look = entry["received_at"] + age - to_ms(EPOCH + INTERRUPTED)
-    return "erased_at" in entry and entry["erased_at"] < look
+    return "erased_at" in entry and first <= entry["erased_at"] < look

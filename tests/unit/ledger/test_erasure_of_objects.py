@@ -18,7 +18,7 @@ from webhook_inbox.handlers.context import Context
 from webhook_inbox.ingest.receipt import IngestOutcome
 from webhook_inbox.ledger import payloads
 from webhook_inbox.ledger.erasure import DELIVERY_LIFE, Erasure, ErasureRequest, erase
-from webhook_inbox.ledger.schema import conflict_key
+from webhook_inbox.ledger.schema import conflict_key, event_key
 
 MUTABLE = replace(ACME, volatile=("attempt",), retention=2 * 86_400.0)
 
@@ -95,6 +95,20 @@ def test_an_upload_in_progress_is_named_and_erased_by_the_next(world: World) -> 
 
     assert again is not None
     assert again.complete
+    assert world.blobs.objects == {}
+
+
+def test_a_retention_erases_what_arrived_after_an_erasure_by_an_operator(world: World) -> None:
+    world.deliver(body=attempt(1))
+    received = world.clock.now()
+    erased(world)
+    late = f"{payloads.event_prefix('acme', 'evt-1')}{to_ms(received)}-{'0' * 64}"
+    world.blobs.put(late, b"x")
+    world.run_until_quiet()
+    world.clock.advance(days=2, hours=1)
+
+    world.reconcile()
+
     assert world.blobs.objects == {}
 
 
@@ -293,18 +307,33 @@ def test_an_attempt_that_an_erasure_did_not_see_stores_no_text_of_an_effect(
     assert PERSONAL not in stored(world)
 
 
-def test_the_batch_that_still_has_an_items_text_is_named() -> None:
+def erase_mail(world: World, event_id: str) -> Erasure:
+    request = ErasureRequest("mail", event_id, person("kim"), "asked to", world.clock.now())
+    found = erase(world.table, world.blobs, SeededRandomness(7), request)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("days", [0, 36], ids=["live", "expired"])
+@pytest.mark.parametrize("more", [{}, {"note": json.loads(large())["n"]}], ids=["row", "object"])
+def test_the_batch_that_still_has_an_items_text_is_named(more: dict[str, str], days: int) -> None:
     world = Batches(with_mail())
-    batch = world.sent(mail("a"), mail("b"))
+    batch = world.sent(mail("a", **more), mail("b"))
     world.run_until_quiet()
+    world.clock.advance(days=days)
 
-    def erase_event(event_id: str) -> Erasure:
-        now = world.clock.now()
-        request = ErasureRequest("mail", event_id, person("kim"), "asked to", now)
-        found = erase(world.table, world.blobs, SeededRandomness(7), request)
-        assert found is not None
-        return found
+    assert erase_mail(world, "a").batch == batch
+    assert erase_mail(world, batch).batch == ""
+    assert erase_mail(world, "b").batch == ""
 
-    assert erase_event("a").batch == batch
-    assert erase_event(batch).batch == ""
-    assert erase_event("b").batch == ""
+
+def test_a_batch_whose_object_outlives_its_row_is_named() -> None:
+    world = Batches(with_mail())
+    batch = world.sent(mail("a", note=json.loads(large())["n"]))
+    world.run_until_quiet()
+    world.clock.advance(days=36)
+    world.table.delete(event_key("mail", batch))
+
+    assert erase_mail(world, "a").batch == batch
+    assert erase_mail(world, batch).batch == ""
+    assert erase_mail(world, "a").batch == ""
