@@ -34,6 +34,11 @@ NOT_ERASED: Final = (
     "audit reasons",
     "exports",
 )
+# The index by which a tenant's events are found has no event that has expired.
+NOT_ERASED_OF_TENANT: Final = (
+    "events that have expired (S3 keeps bodies for 49 days)",
+    *NOT_ERASED,
+)
 
 EventId = Annotated[
     str | None, typer.Argument(metavar="EVENT_ID", help="The event's id; or use --tenant.")
@@ -214,7 +219,8 @@ class TenantErasure:
         if self._call.as_json:
             found = {"tenant": self._tenant, "events": total, "by_source": dict(self.sources)}
             counts = {name: done[name] for name in ("erased", "unfinished", "arriving")}
-            output.json({**found, **counts, "batches": sorted(self.batches)})
+            left = {"batches": sorted(self.batches), "not_erased": list(NOT_ERASED_OF_TENANT)}
+            output.json({**found, **counts, **left})
         else:
             sources = ", ".join(f"{name} {count}" for name, count in sorted(self.sources.items()))
             output.line(f"{self._tenant}: {counted(total, 'event')} ({sources})")
@@ -238,7 +244,7 @@ class TenantErasure:
             for batch in sorted(self.batches):
                 output.note(f"  {batch}")
         if self._yes and not self._call.as_json:
-            output.note(f"Not erased: {', '.join(NOT_ERASED)}.")
+            output.note(f"Not erased: {', '.join(NOT_ERASED_OF_TENANT)}.")
 
 
 def _outcome(found: Erasure | None) -> str:

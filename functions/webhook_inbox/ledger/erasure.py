@@ -144,25 +144,29 @@ def erase_of_tenant(
 ) -> Erasure | None:
     """Erases what is left of one of a tenant's payloads, without an audit row of its own.
 
-    Returns None if nothing is left: it has expired, was replaced by another tenant's event, or was
-    erased before.
+    Returns None if nothing is left and no delivery may still store a payload: it was erased before.
+    Also if it has expired, or was replaced by another tenant's event.
 
     Raises:
         Unavailable: storage failed; the payload may be erased, and the call can be repeated.
     """
     name = EventName(event.source, event.event_id)
     row = live(table.get(event_key(*name)), now)
-    if row is None or row.get("tenant", "") != event.tenant or not _is_left(table, blobs, row):
+    if row is None or row.get("tenant", "") != event.tenant:
+        return None
+    if not _is_left(table, blobs, row, now):
         return None
     erased = remove(table, blobs, name, row, now=now)
     return erased and replace(erased, batch=_batch_with(table, blobs, row, name))
 
 
-def _is_left(table: Table, blobs: Blobs, row: Item) -> bool:
-    """Tells whether anything of an event is left to erase."""
+def _is_left(table: Table, blobs: Blobs, row: Item, now: datetime) -> bool:
+    """Tells whether anything of an event is left to erase, or may still be stored."""
     event = EventName(*identify(row["pk"]))
     rows = (row, *table.query(conflict_key(*event, "").pk))
     if any("erased_at" not in each or "body_ref" in each for each in rows):
+        return True
+    if _delivery_end(rows, now) is not None:
         return True
     own = list(table.query(row["pk"]))
     asked = (each for each in own if each["sk"].startswith(APPROVAL_PREFIX))

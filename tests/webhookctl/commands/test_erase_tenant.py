@@ -54,6 +54,7 @@ def test_a_repeated_erasure_changes_what_is_left_only(cli: Cli, tenants: Inbox) 
 
     told = cli("erase", "--tenant", "acct_7", "--yes", *WHY, "--json").data
 
+    assert "events that have expired (S3 keeps bodies for 49 days)" in told.pop("not_erased")
     assert told == {
         "tenant": "acct_7",
         "events": 2,
@@ -90,3 +91,16 @@ def test_an_event_with_a_held_run_is_named_unfinished(cli: Cli, tenants: Inbox) 
     shown = cli("erase", "--tenant", "acct_9", "--yes", *WHY)
 
     assert "Events with runs in progress or held: 1." in shown.err
+
+
+def test_a_delivery_in_progress_is_named_until_it_has_ended(cli: Cli, tenants: Inbox) -> None:
+    """A program repeats the command until it counts none."""
+    tenants.deliver("evt-9", headers={"x-tenant": "acct_9"})
+    tenants.work()
+    counts = []
+    for minutes in (0, 2, 4):
+        tenants.clock.advance(minutes=minutes)
+        told = cli("erase", "--tenant", "acct_9", "--yes", *WHY, "--json").data
+        counts.append((told["erased"], told["arriving"]))
+
+    assert counts == [(0, 1), (0, 1), (0, 0)]
