@@ -84,11 +84,6 @@ class Erasure:
     arriving_until: datetime | None = None
     batch: str = ""
 
-    @property
-    def complete(self) -> bool:
-        """False if the same call has to be repeated."""
-        return not self.unfinished and self.arriving_until is None
-
 
 def erase(
     table: Table, blobs: Blobs, randomness: Randomness, request: ErasureRequest

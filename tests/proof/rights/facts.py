@@ -8,12 +8,17 @@ from typing import Any
 from tests.e2e.http_call import call
 from tests.e2e.inquiry import fresh
 from tests.e2e.test_reconciled import accept_without_sending, start_over
-from tests.proof.rights.inbox import RightsInbox
+from tests.proof.rights.inbox import BRIEF, RightsInbox
+from webhook_inbox.adapters.aws.s3 import S3Blobs
+from webhook_inbox.domain.digest import digest_of
+from webhook_inbox.domain.model import StoredEvent
 from webhook_inbox.domain.ports import Change
-from webhook_inbox.domain.timestamps import to_seconds
+from webhook_inbox.domain.timestamps import to_ms, to_seconds
 from webhook_inbox.ingest.rejected import partition
-from webhook_inbox.ledger.schema import run_key
+from webhook_inbox.ledger import payloads
+from webhook_inbox.ledger.schema import RECEIVED_SHARDS, event_to, run_key
 from webhook_inbox.queue.line import ENTRY
+from webhook_inbox.reconciler import retention
 
 LARGE = random.Random(3).randbytes(48 * 1024).hex()
 HANDLERS = {"default": "choir.plain", "fragile": "choir.numbered", "accounts": "choir.ordered"}
@@ -203,13 +208,15 @@ def _counted(report: Any) -> Any:
 
 
 def of_reconciler(inbox: RightsInbox) -> Facts:
-    """Lost messages, a backlog, an expired run of an ordering key, and dead letters."""
+    """Lost messages, a backlog, an expired run of an ordering key, dead letters, and a retention."""
     never_sent, lost, key = accept_without_sending(inbox, "task"), fresh(), fresh()
     inbox.lose_pending("lab", lost, "lab.work")
     backlogged = _backlogged(inbox)
     _fill_dlq(inbox)
     line = _expired_in_line(inbox, key)
     start_over(inbox)
+    bodies = S3Blobs(inbox.client("s3"), inbox.outputs["BucketName"])
+    prefix = _past_retention(inbox, bodies)
     report = inbox.call_function("reconciler", {})
     if report == "error":
         return {"pass": report}
@@ -220,7 +227,30 @@ def of_reconciler(inbox: RightsInbox) -> Facts:
         "sent": lost in "".join(inbox.waiting("default")),
         "dlq": (report["counts"].get("dlq_removed"), _letter_is_visible(inbox)),
         "line": len(inbox.rows(line)),
+        "erased": bodies.list_keys(prefix) == [],
     }
+
+
+def _past_retention(inbox: RightsInbox, bodies: S3Blobs) -> str:
+    """Stores an event whose retention has passed; returns the prefix of its object."""
+    received_at, body = datetime.now(UTC) - timedelta(hours=25), LARGE.encode()
+    event = StoredEvent(
+        source=BRIEF,
+        event_id=fresh(),
+        type="push",
+        received_at=received_at,
+        body=body,
+        fingerprint=digest_of(body),
+        headers={},
+        runs=(),
+    )
+    packed = payloads.pack_event(event)
+    bodies.put(packed.blob_key, packed.blob)
+    inbox.table.put({**event_to(event), **packed.attributes})
+    # A first look would read the index of 35 days.
+    before = dict.fromkeys(map(str, range(RECEIVED_SHARDS)), to_ms(received_at) - 1)
+    inbox.table.update(retention.CURSORS, Change(set={"positions": {f"{BRIEF}/0": before}}))
+    return payloads.event_prefix(BRIEF, event.event_id)
 
 
 def _resends(inbox: RightsInbox, event_id: str, handler: str) -> int:

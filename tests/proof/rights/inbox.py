@@ -13,6 +13,8 @@ from tests.e2e.mail_inbox import MailInbox
 from tests.e2e.test_reconciled import EVERY_FIFTH
 from webhook_inbox.configuration.handler_modules import registered_modules
 
+# A source whose payloads the reconciler erases.
+BRIEF = "brief"
 NOTHING = {"Effect": "Deny", "Action": "iam:CreateUser", "Resource": "*"}
 
 
@@ -44,6 +46,9 @@ class RightsInbox(MailInbox):
         modules = (*registered_modules(self.functions), "choir")
         (handlers / "choir.py").write_text(Path(__file__).with_name("choir.py").read_text())
         (handlers / "__init__.py").write_text(f"MODULES = {modules!r}\n")
+        settings = self.functions / "inbox.toml"
+        source = f'\n[sources.{BRIEF}]\nprovider = "github"\nretention = "1d"\n'
+        settings.write_text(settings.read_text() + source)
 
     def serve_lanes_by_hand(self) -> None:
         """Stops the event source mappings, so that each message has one known invocation.

@@ -84,7 +84,6 @@ def test_an_upload_in_progress_is_named_and_erased_by_the_next(world: World) -> 
     received = world.clock.now()
     first = erased(world)
     assert first is not None
-    assert not first.complete
     assert first.arriving_until is not None
     assert first.arriving_until - received < DELIVERY_LIFE
     # The upload of a delivery that read no row, and whose invocation has ended.
@@ -94,7 +93,7 @@ def test_an_upload_in_progress_is_named_and_erased_by_the_next(world: World) -> 
     again = erased(world)
 
     assert again is not None
-    assert again.complete
+    assert (again.unfinished, again.arriving_until) == ((), None)
     assert world.blobs.objects == {}
 
 
@@ -140,7 +139,7 @@ def test_a_conflict_in_progress_is_named_and_erased_by_the_next(
     again = erased(world)
 
     assert again is not None
-    assert again.complete
+    assert (again.unfinished, again.arriving_until) == ((), None)
     assert world.blobs.objects == {}
     assert PERSONAL not in stored(world)
 
@@ -158,7 +157,7 @@ def test_a_conflict_after_the_erasure_stores_no_payload(world: World) -> None:
     assert row["headers"] == {}
     again = erased(world)
     assert again is not None
-    assert again.complete
+    assert (again.unfinished, again.arriving_until) == ((), None)
 
 
 def test_a_conflict_that_comes_again_is_stored_once(world: World) -> None:
@@ -219,7 +218,7 @@ def test_what_is_left_of_an_expired_event_is_erased(world: World, deleted: bool)
     found = erased(world)
 
     assert found is not None
-    assert found.complete
+    assert (found.unfinished, found.arriving_until) == ((), None)
     assert world.blobs.objects == {}
     assert PERSONAL not in stored(world)
 
@@ -241,7 +240,7 @@ def test_the_body_of_the_next_event_with_this_id_stays(
     [key] = world.blobs.objects
     assert (world.event_row() or {})["body_ref"] == key
     assert seen[0] is not None
-    assert not seen[0].complete
+    assert seen[0].arriving_until is not None
 
 
 def test_the_orphan_of_an_earlier_event_with_this_id_is_erased(world: World) -> None:
@@ -303,7 +302,7 @@ def test_an_attempt_that_an_erasure_did_not_see_stores_no_text_of_an_effect(
     world.work_once()
 
     assert seen[1] is not None
-    assert seen[1].complete
+    assert (seen[1].unfinished, seen[1].arriving_until) == ((), None)
     assert PERSONAL not in stored(world)
 
 
