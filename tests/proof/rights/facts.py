@@ -208,7 +208,7 @@ def _counted(report: Any) -> Any:
 
 
 def of_reconciler(inbox: RightsInbox) -> Facts:
-    """Lost messages, a backlog, an expired run of an ordering key, dead letters, and a retention."""
+    """Lost messages, a backlog, an expired run of a key, dead letters, and a past retention."""
     never_sent, lost, key = accept_without_sending(inbox, "task"), fresh(), fresh()
     inbox.lose_pending("lab", lost, "lab.work")
     backlogged = _backlogged(inbox)
