@@ -7,7 +7,7 @@ export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 # Bytecode is kept: without it each process compiles pytest's tests and the library anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup dev check check-types test test-intake test-processing test-stack test-parts test-whole test-local test-browser lane-of-intake lane-of-processing lane-of-sessions lane-of-schedules lane-of-faults bench simulate mutants fuzz storm rights incidents scan ratios proof wheel package lock clean
+.PHONY: help setup dev check check-types test test-intake test-processing test-stack test-parts test-whole test-local test-browser browser bench simulate mutants fuzz storm rights incidents scan ratios proof wheel package lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -78,33 +78,24 @@ test-intake: setup
 test-processing: setup
 	$(BIN)/pytest tests/unit $(UNITS_OF_INTAKE:%=--ignore %) --quiet $(PROPERTIES)
 
-# Three lanes: two use the cores, the third mostly waits for its sessions.
-test: setup ## run lint, types, import rules and tests; 14 minutes
-	$(MAKE) --jobs=3 --no-print-directory lane-of-intake lane-of-processing lane-of-sessions
+# The longest come first, so that the cores end together. Three at a time, since the sessions of the
+# local runtime mostly wait.
+test: setup ## run lint, types, import rules and tests; 8 minutes
+	$(MAKE) --jobs=3 --no-print-directory test-whole test-stack test-parts test-local test-browser \
+		test-intake test-processing check-types
 
-# One target a line: together they would take another lane's job.
-lane-of-intake: test-intake
-	$(MAKE) --no-print-directory check-types
-	$(MAKE) --no-print-directory test-stack
-
-lane-of-processing: test-processing
-	$(MAKE) --no-print-directory test-parts
-
-lane-of-sessions: test-whole
-	$(MAKE) --no-print-directory test-local
-	$(MAKE) --no-print-directory test-browser
-
-test-whole: setup
-	@$(BIN)/python -m scripts.browser >/dev/null
+test-whole: browser
 	$(BIN)/pytest tests/e2e --quiet
 
 test-local: setup
 	$(BIN)/pytest tests/webhookctl/local --quiet
 
-# Without a Chromium, 70 MB are fetched and 214 MB kept; axe checks accessibility.
-test-browser: setup
-	@$(BIN)/python -m scripts.browser >/dev/null
+test-browser: browser
 	$(BIN)/pytest tests/browser --quiet
+
+# Without a Chromium, 70 MB are fetched and 214 MB kept; axe checks accessibility.
+browser: setup
+	@$(BIN)/python -m scripts.browser >/dev/null
 
 test-stack: setup
 	$(BIN)/pytest $(PARTS_OF_STACK) $(BUNDLES:%=--ignore %) --quiet
@@ -145,23 +136,12 @@ storm: setup ## run handlers over HTTP against destinations that fail, stall and
 rights: setup ## remove each right of each function in turn, and expect that something breaks; 2 minutes
 	$(BIN)/pytest tests/proof/test_rights.py --quiet
 
-incidents: setup ## resolve scripted incidents on the local runtime, with the runbook's commands and in a browser; 7 minutes
-	@$(BIN)/python -m scripts.browser >/dev/null
+incidents: browser ## resolve scripted incidents on the local runtime, with the runbook's commands and in a browser; 7 minutes
 	$(BIN)/pytest tests/proof/test_incidents.py tests/proof/test_console_incidents.py --quiet
 
-# Two lanes, as for `test`: the second mostly waits for its sessions.
+# Two at a time. The simulation has its random walks in two processes; the incidents mostly wait.
 proof: setup ## run simulate, mutants, fuzz, storm, rights, incidents, scan and ratios
-	$(MAKE) --jobs=2 --no-print-directory lane-of-schedules lane-of-faults
-
-lane-of-schedules: simulate
-	$(MAKE) --no-print-directory mutants
-	$(MAKE) --no-print-directory fuzz
-
-lane-of-faults: scan
-	$(MAKE) --no-print-directory ratios
-	$(MAKE) --no-print-directory storm
-	$(MAKE) --no-print-directory rights
-	$(MAKE) --no-print-directory incidents
+	$(MAKE) --jobs=2 --no-print-directory simulate incidents mutants fuzz storm rights scan ratios
 
 lock: ## regenerate the lock files under requirements/; needs uv
 	scripts/lock.sh
