@@ -192,8 +192,11 @@ class Fake(httpx.BaseTransport):
             known.response = answer.response()
         known.lost = False
         headers = {**known.response.headers, "idempotent-replayed": "true"}
-        status, content = known.response.status_code, known.response.content
-        return httpx.Response(status, headers=headers, content=content)
+        # The stream, not the content: the body may be encoded.
+        stream = known.response.stream
+        repeated = httpx.Response(known.response.status_code, headers=headers, stream=stream)
+        repeated.read()
+        return repeated
 
     def _fail(self, failure: ScriptedResponse, request: httpx.Request) -> httpx.Response:
         if failure.error is None:

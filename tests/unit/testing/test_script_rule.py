@@ -1,5 +1,6 @@
 """One rule decides what a fake answers: failure, known key, answer, function, usual response."""
 
+import gzip
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -192,6 +193,13 @@ def test_a_repetition_says_that_it_is_one() -> None:
     first, second = (line.fake.handle_request(request) for _ in range(2))
     assert "idempotent-replayed" not in first.headers
     assert second.headers["idempotent-replayed"] == "true"
+
+
+def test_the_repetition_of_an_encoded_answer_is_decoded_once() -> None:
+    encoded = gzip.compress(b'{"id": "n-1"}')
+    headers = {"content-encoding": "gzip"}
+    line = Line(Fake().handles(lambda _: httpx.Response(200, headers=headers, content=encoded)))
+    assert line.calls("k", "k", "k") == ["200 n-1", "200 n-1", "200 n-1"]
 
 
 # -- strict

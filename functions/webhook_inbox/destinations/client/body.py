@@ -6,6 +6,7 @@ become 628 MB. No body reaches it encoded.
 
 import zlib
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Final, cast
 
 import httpx
@@ -20,6 +21,8 @@ ACCEPTED: Final = "gzip"
 ALLOWANCE: Final = "webhook_inbox.allowance"
 
 _GZIP: Final = frozenset({"gzip", "x-gzip"})
+# The first byte of each member of a gzip body.
+_GZIP_START: Final = 0x1F
 # Not requested, and garbage to a handler. Any other name is a server's mistake, such as "utf-8",
 # and the body is as it is.
 _UNDECODED: Final = frozenset({"br", "compress", "dcb", "dcz", "x-compress", "zstd"})
@@ -66,19 +69,26 @@ def too_large(limit: int) -> UnreadableBody:
     return UnreadableBody(f"exceeds {size}: request less, or stream it with a GET")
 
 
-def with_bounded_body(response: httpx.Response, allowance: Allowance) -> httpx.Response:
+def with_bounded_body(
+    response: httpx.Response, allowance: Allowance, *, method: str
+) -> httpx.Response:
     """Returns a response whose body is decoded as it is read, within an allowance.
 
     Reading it raises UnreadableBody, or httpx.ReadTimeout after the time of the allowance.
     """
     stream = cast(httpx.SyncByteStream, response.stream)
     listed = response.headers.get_list("content-encoding", split_commas=True)
-    encodings = [name.lower() for name in map(str.strip, listed) if name.lower() != "identity"]
+    names = [name.lower() for name in map(str.strip, listed)]
+    encodings = [name for name in names if name not in {"", "identity"}]
+    # Without it, httpx does not decode.
+    dropped = {b"content-encoding"}
+    if encodings and method != "HEAD":
+        # The length of the encoded body.
+        dropped.add(b"content-length")
     return httpx.Response(
         response.status_code,
-        # Without it, httpx does not decode.
-        headers=[pair for pair in response.headers.raw if pair[0].lower() != b"content-encoding"],
-        stream=_BoundedBody(stream, list(filter(None, encodings)), allowance),
+        headers=[pair for pair in response.headers.raw if pair[0].lower() not in dropped],
+        stream=_BoundedBody(stream, encodings, allowance),
         extensions=response.extensions,
     )
 
@@ -92,23 +102,12 @@ class _BoundedBody(httpx.SyncByteStream):
         self._allowance = allowance
 
     def __iter__(self) -> Iterator[bytes]:
-        for piece in self._decoded():
+        for piece in _decoded(filter(None, self._received()), self._encodings):
             self._allowance.spend(len(piece))
             yield piece
 
     def close(self) -> None:
         self._stream.close()
-
-    def _decoded(self) -> Iterator[bytes]:
-        encodings = self._encodings
-        if len(encodings) > 1 or _UNDECODED.intersection(encodings):
-            raise UnreadableBody(
-                f"has the encoding {', '.join(encodings)[:_SHOWN]!r}: only one of gzip and deflate"
-                " is decoded"
-            )
-        if _GZIP.union({"deflate"}).isdisjoint(encodings):
-            return self._received()
-        return _inflated(self._received(), gzip=encodings[0] in _GZIP)
 
     def _received(self) -> Iterator[bytes]:
         for piece in self._stream:
@@ -117,23 +116,55 @@ class _BoundedBody(httpx.SyncByteStream):
             yield piece
 
 
-def _inflated(received: Iterator[bytes], *, gzip: bool) -> Iterator[bytes]:
-    """Yields the decoded bytes in pieces of at most 64 KB; ignores what follows their end."""
-    data = next(filter(None, received), b"")
-    if not data:
+def _decoded(received: Iterator[bytes], encodings: list[str]) -> Iterator[bytes]:
+    first = next(received, None)
+    if first is None:
+        return  # An answer to HEAD or a 204 may name the encoding of a body that it does not have.
+    if len(encodings) > 1 or _UNDECODED.intersection(encodings):
+        raise UnreadableBody(
+            f"has the encoding {', '.join(encodings)[:_SHOWN]!r}: only one of gzip and deflate is"
+            " decoded"
+        )
+    received = chain([first], received)
+    if _GZIP.isdisjoint(encodings) and "deflate" not in encodings:
+        yield from received
         return
-    # Some servers send deflate without the header of zlib (RFC 9110, 8.4.1.2).
-    window = 16 + zlib.MAX_WBITS if gzip else zlib.MAX_WBITS
-    bare = not gzip and data[0] & 0x0F != zlib.DEFLATED
-    decoder = zlib.decompressobj(-zlib.MAX_WBITS if bare else window)
     try:
-        while not decoder.eof:
-            if piece := decoder.decompress(data, PIECE):
-                yield piece
-            data = decoder.unconsumed_tail or next(filter(None, received), b"")
-            if not data:
-                break
-        # At most the rest of one repetition, 258 bytes.
-        yield decoder.flush()
+        yield from _inflated(received, gzip=encodings[0] in _GZIP)
     except zlib.error as error:
         raise httpx.DecodingError(str(error)) from error
+
+
+def _inflated(received: Iterator[bytes], *, gzip: bool) -> Iterator[bytes]:
+    """Yields the decoded bytes in pieces of at most 64 KB; ignores what follows their end.
+
+    Raises:
+        zlib.error: the body is not in its encoding, or ends early.
+    """
+    decoder = None
+    for piece in received:
+        data = piece
+        while data:
+            if decoder is None:
+                decoder = _decoder(data[0], gzip=gzip)
+            elif decoder.eof:
+                # A body of gzip may have several members (RFC 1952, 2.2).
+                if not gzip or data[0] != _GZIP_START:
+                    return
+                decoder = _decoder(data[0], gzip=gzip)
+            if decoded := decoder.decompress(data, PIECE):
+                yield decoded
+            data = decoder.unused_data if decoder.eof else decoder.unconsumed_tail
+    if decoder is not None:
+        # At most the rest of one repetition, 258 bytes.
+        yield decoder.flush()
+        if not decoder.eof:
+            raise zlib.error("the body ends early")
+
+
+def _decoder(first: int, *, gzip: bool) -> "zlib._Decompress":
+    if gzip:
+        return zlib.decompressobj(16 + zlib.MAX_WBITS)
+    # Some servers send deflate without the header of zlib (RFC 9110, 8.4.1.2).
+    bare = first & 0x0F != zlib.DEFLATED
+    return zlib.decompressobj(-zlib.MAX_WBITS if bare else zlib.MAX_WBITS)

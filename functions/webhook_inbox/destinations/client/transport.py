@@ -44,7 +44,8 @@ class Authorizing(httpx.BaseTransport):
         sent = httpx.Request(
             request.method, url, headers=headers, stream=request.stream, extensions=extensions
         )
-        return with_bounded_body(self._inner.handle_request(sent), allowance)
+        answer = self._inner.handle_request(sent)
+        return with_bounded_body(answer, allowance, method=request.method)
 
     def close(self) -> None:
         """Does nothing: other clients share the transport."""

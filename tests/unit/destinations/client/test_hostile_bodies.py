@@ -147,8 +147,9 @@ def test_an_encoding_that_was_not_requested_is_refused(
         ("deflate", zlib.compress(JSON)),
         ("deflate", zlib.compress(JSON)[2:-4]),
         ("gzip", gzip.compress(JSON, mtime=0) + b"garbage"),
+        ("gzip", b"".join(gzip.compress(part, mtime=0) for part in (JSON[:4], b"", JSON[4:]))),
     ],
-    ids=range(8),
+    ids=range(9),
 )
 @pytest.mark.parametrize("size", [1, 65536])
 def test_a_body_of_one_encoding_is_decoded(encoding: str, body: bytes, size: int) -> None:
@@ -161,11 +162,46 @@ def test_a_body_of_one_encoding_is_decoded(encoding: str, body: bytes, size: int
         assert b"".join(streamed.iter_bytes()) == JSON
 
 
-@pytest.mark.parametrize("encoding", ["", "gzip", "deflate"])
+@pytest.mark.parametrize("encoding", ["", "gzip", "deflate", "br", "gzip, gzip"])
 def test_an_empty_body_needs_no_decoding(encoding: str) -> None:
-    crm = client(Sink(response(204, b"", encoding), response(200, b"", encoding)))
+    crm = client(Sink(*(response(status, b"", encoding) for status in (204, 200, 204))))
     assert crm.get("/x").content == b""
     assert crm.head("/x").content == b""
+    assert crm.delete("/x").content == b""
+
+
+@pytest.mark.parametrize(("encoding", "body"), BOMBS, ids=BOMB_IDS)
+@pytest.mark.parametrize("lost", [1, 9])
+def test_a_body_that_ends_early_is_an_incomplete_response(
+    encoding: str, body: bytes, lost: int
+) -> None:
+    whole = gzip.compress(JSON) if encoding.endswith("gzip") else zlib.compress(JSON)
+    whole = whole[2:-4] if body is BARE else whole
+    run = Attempt()
+    # Neither a length nor chunks: only the encoding shows that the connection was cut.
+    crm = client(Sink(*(response(200, whole[:-lost], encoding) for _ in range(2))), run)
+
+    for method in ("GET", "POST"):
+        with pytest.raises(Transient, match="broke before the answer was complete"):
+            crm.request(method, "/x")
+
+    assert run.effects.committed == {}
+
+
+def test_members_of_a_body_share_its_limit() -> None:
+    body = gzip.compress(bytes(MB), mtime=0) * 32
+
+    with memory_below(PEAK), pytest.raises(Permanent, match="exceeds 4 MB"):
+        client(Sink(response(200, body, "gzip"))).get("/x")
+
+
+def test_a_decoded_stream_has_no_length_of_its_encoded_body() -> None:
+    length = {"content-length": str(len(GZIPPED))}
+    crm = client(Sink(*(response(200, body, "gzip", **length) for body in (GZIPPED, b""))))
+
+    with crm.stream("GET", "/x") as streamed:
+        assert not {"content-encoding", "content-length"} & streamed.headers.keys()
+    assert crm.head("/x").headers["content-length"] == length["content-length"]
 
 
 def test_a_body_of_many_pieces_arrives_whole() -> None:
