@@ -57,8 +57,9 @@ class Event:
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError) as error:
-            # Not from it: it has the whole body as an attribute.
-            raise Permanent(f"the body is not JSON: {error}") from None
+            fault = str(error)
+        # Not within: the error above has the whole body as an attribute.
+        raise Permanent(f"the body is not JSON: {fault}")
 
     @property
     def version(self) -> str:
@@ -87,6 +88,6 @@ class Event:
         try:
             return model.model_validate_json(self.body)
         except ValueError as error:
-            # Not from it: its own text shows parts of the body, wherever a handler logs it.
             mistakes = text_of(error)
-            raise Permanent(f"the body is not a valid {model.__name__}: {mistakes}") from None
+        # Not within: the error above shows parts of the body, wherever a handler logs it.
+        raise Permanent(f"the body is not a valid {model.__name__}: {mistakes}")

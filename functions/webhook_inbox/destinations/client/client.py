@@ -158,7 +158,9 @@ class DestinationClient(httpx.Client):
         try:
             request = super().build_request(method.upper(), url, **options)
         except httpx.InvalidURL as error:
-            raise Permanent(f"{self._spec.name}: invalid URL: {error}") from error
+            # Its text shows a part of the URL, which may be a personal field of the event.
+            fault = str(error).partition(": ")[0]
+            raise Permanent(f"{self._spec.name}: invalid URL: {fault}") from None
         self._require_ours(url, request)
         return request
 
@@ -275,9 +277,9 @@ class DestinationClient(httpx.Client):
         url = httpx.URL(given)
         elsewhere = origin(request.url) != origin(self.base_url)
         if elsewhere or url.userinfo or (url.host and not url.scheme):
-            found, ours = (f"{u.scheme}://{u.netloc.decode()}" for u in (url, self.base_url))
+            ours = f"{self.base_url.scheme}://{self.base_url.netloc.decode()}"
             raise Permanent(
-                f"{self._spec.name}: {found} is not {ours}: pass a path, or configure another"
+                f"{self._spec.name}: the URL is not of {ours}: pass a path, or configure another"
                 " destination"
             )
         if _climbs(str(given)):
