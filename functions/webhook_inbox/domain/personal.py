@@ -24,12 +24,16 @@ TEXT_LIMIT: Final = 32_000
 # The characters of all values that are looked for encoded as well, the shortest values first: to
 # encode 1 MB takes seconds.
 ENCODED: Final = 100_000
-# The forms and cuts that are compared; a text with more of both is removed as a whole.
-COMPARED: Final = 500_000
+# The characters of all values, and `OF_A_VALUE` more for each. With more in its event, every text
+# is removed as a whole; the class and the line of an error are stored beside it.
+SEARCHED: Final = 1_000_000
+OF_A_VALUE: Final = 100
+# The forms times the characters, and times the cuts, that are compared. A text with more quotes a
+# large part of the body, and is removed as a whole.
+REPLACED: Final = 100_000_000
+COMPARED: Final = 1_000_000
 # The places that are tried for one part; if a text repeats more, all of them are removed.
 TRIED: Final = 20
-# A text with more places where it may be cut is not an error that a person reads.
-CUTS: Final = 1000
 # Where a value may have been cut: before "…" or the end of a line, and after "…".
 _CUT_AFTER: Final = re.compile(r"…|\.\.\.|(?<=.)$", re.MULTILINE)
 _CUT_BEFORE: Final = re.compile(r"…|\.\.\.")
@@ -79,48 +83,41 @@ class PersonalTexts:
         """
         if self.erased:
             return ERASED
-        if self._paths and self.body:
-            half = TEXT_LIMIT // 2
-            text = text if len(text) <= TEXT_LIMIT else f"{text[:half]}…{text[-half:]}"
-            for form in self._forms:
-                text = text.replace(form, PERSONAL)
-            text = self._without_parts(text)
-        return text
-
-    def _without_parts(self, text: str) -> str:
-        ends = {
-            text[max(0, cut.start() - HIDDEN_FROM) : cut.start()]
-            for cut in _CUT_AFTER.finditer(text)
-        }
-        ends |= {text[cut.end() : cut.end() + HIDDEN_FROM] for cut in _CUT_BEFORE.finditer(text)}
-        if not any(len(end) == HIDDEN_FROM and end in self._every_form for end in ends):
+        if not self._paths or not self.body:
             return text
-        cuts = len(_CUT_AFTER.findall(text))
-        if cuts > CUTS or cuts * len(self._forms) > COMPARED:
+        if self._forms is None:
             return PERSONAL
-        for form in self._forms:
-            text = _without_cut_forms(text, form)
-        return text
+        half = TEXT_LIMIT // 2
+        text = text if len(text) <= TEXT_LIMIT else f"{text[:half]}…{text[-half:]}"
+        # Few forms begin or end like a part of the text. To search it for all takes seconds.
+        parts = {text[at : at + HIDDEN_FROM] for at in range(len(text))}
+        starts = [form for form in self._forms if form[:HIDDEN_FROM] in parts]
+        endings = [form for form in self._forms if form[-HIDDEN_FROM:] in parts]
+        whole = [form for form in starts if form[-HIDDEN_FROM:] in parts]
+        if len(whole) * len(text) > REPLACED:
+            return PERSONAL
+        for form in whole:
+            text = text.replace(form, PERSONAL)
+        return _without_parts(text, starts, endings)
 
     @cached_property
-    def _forms(self) -> list[str]:
+    def _forms(self) -> list[str] | None:
+        """All forms of all values, the longest first; None for too many."""
         try:
             data = json.loads(self.body)
         except (ValueError, RecursionError):
             return []
         places = (place for path in self._paths for place in _places(data, path.split(".")))
         values = {text for holder, name in places for text in _texts(holder[name])}
+        if sum(min(len(text), 2 * TEXT_LIMIT) + OF_A_VALUE for text in values) > SEARCHED:
+            return None
         forms: set[str] = set()
         left = ENCODED
         for text in sorted(values, key=len):
             left -= len(text)
             forms.update(spellings(text) if left >= 0 else _long_quotations(text))
-        # The longest first, since one may be the prefix of another.
+        # One may be the prefix of another.
         return sorted(filter(_is_searched, forms), key=len, reverse=True)
-
-    @cached_property
-    def _every_form(self) -> str:
-        return "\0".join(self._forms)
 
 
 def _long_quotations(text: str) -> Iterator[str]:
@@ -167,14 +164,19 @@ def _texts(value: Any) -> Iterator[str]:
         yield str(value)
 
 
-def _without_cut_forms(text: str, form: str) -> str:
-    """Returns the text without the beginnings of a form where it was cut, nor ends after a cut."""
-    start, ending = form[:TEXT_LIMIT], form[-TEXT_LIMIT:]
-    for end in sorted((cut.start() for cut in _CUT_AFTER.finditer(text)), reverse=True):
-        begin = _beginning_of(start, text, end)
+def _without_parts(text: str, starts: Sequence[str], endings: Sequence[str]) -> str:
+    """Returns the text without the beginnings of forms where it was cut, nor ends after a cut."""
+    ends = [cut.start() for cut in _CUT_AFTER.finditer(text)]
+    compared = len(ends) * len(starts) + len(_CUT_BEFORE.findall(text)) * len(endings)
+    if compared > COMPARED:
+        return PERSONAL
+    starts = [form[:TEXT_LIMIT] for form in starts]
+    for end in sorted(ends, reverse=True):
+        begin = min((_beginning_of(form, text, end) for form in starts), default=end)
         text = f"{text[:begin]}{PERSONAL}{text[end:]}" if begin < end else text
+    endings = [form[-TEXT_LIMIT:] for form in endings]
     for begin in sorted((cut.end() for cut in _CUT_BEFORE.finditer(text)), reverse=True):
-        end = _end_of(ending, text, begin)
+        end = max((_end_of(form, text, begin) for form in endings), default=begin)
         text = f"{text[:begin]}{PERSONAL}{text[end:]}" if begin < end else text
     return text
 

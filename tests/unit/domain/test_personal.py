@@ -1,6 +1,7 @@
 """Personal fields are masked in bodies, and their values are removed from texts."""
 
 import json
+import tracemalloc
 from time import process_time
 
 import pytest
@@ -128,7 +129,7 @@ def test_a_hostile_text_is_searched_in_bounded_time(piece: str) -> None:
     personal = PersonalTexts(["x"], json.dumps({"x": values}).encode())
     begun = process_time()
     personal.hide(f"{piece * (100_000 // len(piece))}…")
-    assert process_time() - begun < 10
+    assert process_time() - begun < 3
 
 
 @pytest.mark.parametrize("size", [5000, 70_000])
@@ -168,3 +169,26 @@ def test_many_values_and_many_lines_are_compared_in_bounded_time() -> None:
     begun = process_time()
     assert personal.hide("\n".join(f"value n {number}" for number in range(900))) == "[personal]"
     assert process_time() - begun < 5
+
+
+@pytest.mark.parametrize(("number", "length"), [(130_000, 20), (1200, 4000)])
+def test_a_body_of_personal_values_takes_little_memory(number: int, length: int) -> None:
+    values = [f"{place:06} é {'v' * (length - 9)}" for place in range(number)]
+    body = json.dumps({"x": values}).encode()
+    personal = PersonalTexts(["x"], body)
+    tracemalloc.start()
+    json.loads(body)
+    _, parsing = tracemalloc.get_traced_memory()
+    tracemalloc.reset_peak()
+    hidden = personal.hide(f"no customer {values[5]} in\n{values[6][:8]}…")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert hidden == "[personal]"
+    assert peak < 2 * parsing
+
+
+def test_many_values_that_end_like_a_text_leave_it() -> None:
+    values = [f"{number}@example.com" for number in range(7000)]
+    personal = PersonalTexts(["x"], json.dumps({"x": values}).encode())
+    traceback = "".join(f"  line {number}, in example.com\n" for number in range(200))
+    assert personal.hide(traceback + values[7]) == f"{traceback}[personal]"
