@@ -25,6 +25,8 @@ from webhook_inbox.handlers.policies import Verdict as Decision
 EFFECT: Final = "effect"
 # The error text of a sink that rejects a call permanently.
 REFUSAL: Final = "no such order"
+# The field of JSON bodies that this text quotes; "acme" and "vary" declare it as personal.
+CUSTOMER: Final = "Ada Lovelace"
 SINK: Final = DestinationSpec("sink", "https://sink.example")
 
 
@@ -225,6 +227,6 @@ def _end(ask: Ask, outcome: AttemptOutcome) -> None:
     if outcome.error == "limited":
         raise Transient("too many requests", retry_after=wait, refused=True)
     if outcome.error == "permanent":
-        raise Permanent(REFUSAL)
+        raise Permanent(f"{REFUSAL} of {CUSTOMER}")
     if outcome.error == "deferred":
         raise Deferred(ask(Call("clock", "now")) + wait)

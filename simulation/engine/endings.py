@@ -8,7 +8,7 @@ from simulation.engine.world import World
 from simulation.invariants.erasure import check_emptied
 from simulation.invariants.message_deletion import deleted, kept
 from simulation.invariants.observer import Violation, must
-from simulation.invariants.transitions import check_cleared
+from simulation.invariants.transitions import check_texts
 from simulation.worlds.scenario import Webhook
 from webhook_inbox.domain.ports import Item
 from webhook_inbox.ingest.receipt import STORED, IngestOutcome
@@ -48,7 +48,7 @@ def _erased(world: World, event: tuple[str, str], result: Erasure) -> None:
         world.observer.cleared.add(event)
         for stored in world.aws.table.rows():
             if stored["sk"].startswith((RUN_PREFIX, EFFECT_PREFIX)):
-                check_cleared(world.observer, stored)
+                check_texts(world.observer, stored)
     if result.arriving_until is None:
         world.observer.emptied.add(event)
         check_emptied(world.observer, world.aws.table.rows(), world.aws.blobs)

@@ -12,7 +12,7 @@ from simulation.engine.stepping import Answer, Call, Stepping
 from simulation.invariants import approvals, circuits, cursors, due_index, effects
 from simulation.invariants.erasure import check_emptied
 from simulation.invariants.observer import Actor, Observer, RunName, must, named, run_name
-from simulation.invariants.transitions import changed, check_cleared, check_turn
+from simulation.invariants.transitions import changed, check_texts, check_turn
 from simulation.worlds.scenario import Deployment, Scenario
 from webhook_inbox.destinations.circuit import breaker_key
 from webhook_inbox.domain.idempotency import versioned
@@ -374,7 +374,7 @@ class World:
         if isinstance(behavior.approve, Approval) and new["status"] == "started":
             requests = self._requests(owner)
             approvals.check_begun(owner, new["arguments"], behavior.approve, requests)
-        check_cleared(self.observer, new)
+        check_texts(self.observer, new)
         if {**old, "error": ERASED} == new:
             return  # Its erasure.
         effects.changed(
@@ -392,7 +392,7 @@ class World:
         limit = self.limits.get(run[2], 0)
         changed(self.observer, actor, run, old or {}, new, now=self.clock.ms, limit=limit)
         due_index.check_listed(run, new, self._is_registered(run[2]))
-        check_cleared(self.observer, new)
+        check_texts(self.observer, new)
         if (old or {}).get("status") == "held" and new["status"] == "pending":
             self._woken(actor, run, old or {})
         if actor.kind == "reconciler":

@@ -11,8 +11,9 @@ any but held and processing ─► deferred   before a lease, under the next gen
 
 from typing import Final
 
-from simulation.engine.acting import REFUSAL
+from simulation.engine.acting import CUSTOMER, REFUSAL
 from simulation.invariants.observer import FINISHED, Actor, Observer, RunName, must
+from simulation.worlds.scenario import SOURCES
 from webhook_inbox.domain.manifest import SPLIT
 from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.ports import Item
@@ -171,11 +172,16 @@ def check_turn(observer: Observer, run: RunName, old: Item, new: Item) -> None:
     must("G1", not late, f"{run} was not sent when its turn came")
 
 
-def check_cleared(observer: Observer, row: Item) -> None:
-    """Checks that no text of a handler is left of an event, or added, after its erasure."""
+def check_texts(observer: Observer, row: Item) -> None:
+    """Checks that no text of a handler has a personal field, or is left after an erasure."""
+    texts = [each.get("error", "") for each in row.get("attempts", ())]
+    texts += [row.get("last_error", ""), row.get("error", "")]
+    source = SOURCES.get(row.get("source", ""))
+    masks = source is not None and "customer" in source.personal
+    shown = masks and any(CUSTOMER in text for text in texts)
+    must("personal", not shown, f"{row['sk']} of {row.get('event_id')} quotes a personal field")
     if (row.get("source"), row.get("event_id")) in observer.cleared:
-        quoted = any(REFUSAL in each.get("error", "") for each in row.get("attempts", ()))
-        quoted = quoted or REFUSAL in row.get("last_error", "") or REFUSAL in row.get("error", "")
+        quoted = any(REFUSAL in text for text in texts)
         must("erasure", not quoted, f"{row['sk']} of {row['event_id']} quotes an erased payload")
 
 

@@ -8,7 +8,7 @@ from functools import cache, cached_property
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from simulation.engine.acting import AttemptOutcome, Behavior, Handlers
+from simulation.engine.acting import CUSTOMER, AttemptOutcome, Behavior, Handlers
 from simulation.engine.programs import load_provider
 from webhook_inbox.adapters.memory.system import START
 from webhook_inbox.domain.manifest import (
@@ -38,6 +38,7 @@ ACME: Final = SourceSpec(
         "event_type": {"header": "X-Acme-Type"},
     },
     tenant=("json", "tenant"),
+    personal=("customer",),
 )
 GITHUB: Final = SourceSpec("github", "github", "github")
 # "forms" signs the fields of a form in any order, and not the id.
@@ -243,7 +244,8 @@ def _body(content: str, padding: int, version: int, tenant: str, attempt: int) -
     numbered = f', "version": {version}' if version else ""
     named = f', "tenant": "{tenant}"' if tenant else ""
     tried = f', "attempt": {attempt}' if attempt else ""
-    return f'{{"content": "{content}", "filler": "{filler}"{numbered}{named}{tried}}}'.encode()
+    more = f'"customer": "{CUSTOMER}"{numbered}{named}{tried}'
+    return f'{{"content": "{content}", "filler": "{filler}", {more}}}'.encode()
 
 
 @cache

@@ -99,8 +99,8 @@ def shorten(text: str, limit: int) -> str:
 # In a text of pydantic's: "[type=int_parsing, input_value='ada@…example', input_type=str]", and the
 # line below it. The input may look like the end of the line, or have lines of its own; and a text
 # that was cut may lack the end. Bounded, since a handler's error may quote what a sender wrote:
-# pydantic shows about 50 characters of an input; the tag of a discriminated union is shown as a whole:
-# "Input tag 'ada@example.com' found using 'kind' does not match any of the expected tags".
+# pydantic shows about 50 characters of an input, and a tag as a whole: "Input tag 'ada@example.com'
+# found using 'kind' does not match any of the expected tags: 'address', 'person'".
 _INPUT: Final = re.compile(
     r", input_value=(?:[^\n]{0,400}, input_type=[^\n]{0,200}\](?=\n|\Z)"
     r"|.{0,400}?, input_type=[^\n]{0,200}\](?=\n|\Z)|[^\n]*)"

@@ -20,6 +20,7 @@ from simulation.worlds.nights import NIGHTS
 GUARANTEES = {
     *(f"G{n}" for n in range(1, 10)),
     *("flood", "hold", "order", "pause", "rate", "receives", "circuit", "erasure"),
+    "personal",
 }
 CAUGHT = ("overwrites a stored event", "claims over a live lease")
 
