@@ -96,7 +96,7 @@ def failure_of(error: httpx.RequestError) -> TransportFailure | None:
 def _connecting(error: BaseException) -> TransportFailure:
     cause: BaseException | None = error
     while cause is not None:
-        if isinstance(cause, socket.gaierror):
+        if isinstance(cause, socket.gaierror) and cause.errno != socket.EAI_AGAIN:
             return TransportFailure.DNS
         if isinstance(cause, ssl.SSLError):
             return TransportFailure.TLS
