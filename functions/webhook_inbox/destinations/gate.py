@@ -67,11 +67,21 @@ class Gate:
         self._breaker = CircuitBreaker(table=table, clock=clock, randomness=randomness)
         self._limiter = RateLimiter(table=table, clock=clock)
         self._degraded: list[str] = []
+        self._waits: dict[str, DestinationWait] = {}
 
     def degraded(self) -> tuple[str, ...]:
         """Returns the failures that `enter` and `report` skipped since the last call."""
         failed, self._degraded = tuple(self._degraded), []
         return failed
+
+    def waits(self) -> Mapping[str, DestinationWait]:
+        """Returns the waits since the last call of this method, by destination.
+
+        A destination has one if the last call to it may not be made now, or failed at an open
+        circuit.
+        """
+        waits, self._waits = self._waits, {}
+        return waits
 
     def admit(
         self, specs: Sequence[DestinationSpec], *, kept: Mapping[str, int]
@@ -129,8 +139,9 @@ class Gate:
         except Unavailable as error:
             self._degraded.append(f"{spec.name}: {error}")
         if not failed or not (probing or circuit.open_until):
+            self._waits.pop(spec.name, None)
             return None
-        return DestinationWait(WAITS_FOR + spec.name, self._return_at(spec, circuit))
+        return self._wait(spec, self._return_at(spec, circuit))
 
     def _admit(
         self, spec: DestinationSpec, reservations: dict[str, int]
@@ -180,7 +191,17 @@ class Gate:
         probed = max(circuit.open_until * MILLISECOND, self._now() + SECOND)
         if circuit.held_since:
             probed = self._now() + RECHECK
-        return self._limiter.admit(Pace(spec, circuit), reservation, floor=probed + LEAD)
+        first = probed + LEAD
+        place = self._limiter.admit(Pace(spec, circuit), reservation, floor=first)
+        # A queue delays whole seconds. With a fraction, a run could return a second too late in
+        # each recovery, and find that one that probed before has probed again.
+        whole = place.reservation + (first - place.reservation) % SECOND
+        return replace(place, reservation=whole)
+
+    def _wait(self, spec: DestinationSpec, until: datetime) -> DestinationWait:
+        wait = DestinationWait(WAITS_FOR + spec.name, until)
+        self._waits[spec.name] = wait
+        return wait
 
     def _return_at(self, spec: DestinationSpec, circuit: Circuit) -> datetime:
         """Returns when a run may call again after its call failed at an open circuit."""
@@ -189,9 +210,16 @@ class Gate:
         recovery = (spec.breaker or BreakerSpec()).recovery
         # Without a row the report was lost, or another run's probe has closed the circuit.
         opens = circuit.open_until * MILLISECOND or self._now() + int(recovery * SECOND)
-        # After the runs that wait since the circuit opened: if only one request makes the
-        # destination fail, the next probe is the request of another run.
-        return moment(max(opens, self._now()) + SECOND)
+        # Behind all runs that wait, which return at most a second late: if some requests make the
+        # destination fail, all other runs probe before theirs do again.
+        return moment(max(opens, self._now()) + self._queue_length(spec, circuit) + SECOND)
+
+    def _queue_length(self, spec: DestinationSpec, circuit: Circuit) -> int:
+        try:
+            return self._limiter.queue_length(Pace(spec, circuit))
+        except Unavailable as error:
+            self._degraded.append(f"{spec.name}: {error}")
+            return 0
 
     def _refusal(
         self, spec: DestinationSpec, circuit: Circuit, place: Place, reservations: dict[str, int]
@@ -201,7 +229,7 @@ class Gate:
         why, on_limit = _reason(spec, circuit, place, to_ms(now))
         due = max(moment(place.due), now)
         if not place.retry_at:
-            waits_for = WAITS_FOR + spec.name
+            waits_for = self._wait(spec, due).waits_for
             return Postponed(due, why, waits_for=waits_for, reservations=reservations)
         if on_limit == "drop":
             return SkippedBecause(SkipReason.LIMIT, why)

@@ -146,7 +146,7 @@ class RateLimiter:
         if place is not None:
             return place
         earliest, near = max(floor, pace.resumes_at, now), now if floor else now + NEAR
-        if reservation and earliest <= near and self._slot(pace) <= now + PATIENCE - NEAR:
+        if reservation and earliest <= near and self._read(pace, SLOT) <= now + PATIENCE - NEAR:
             return Place(go=True, reservation=now)
         return self._queue(pace, earliest, near=near)
 
@@ -176,6 +176,14 @@ class RateLimiter:
             return self._queue(pace, earliest, near=now)
         return Place(go=True, reservation=max(slot, now), start=slot)
 
+    def queue_length(self, pace: Pace) -> int:
+        """Returns the microseconds until the last reservation, 0 if no run waits.
+
+        Raises:
+            Unavailable: the table failed.
+        """
+        return max(self._read(pace, RESERVATION) - self._now(), 0)
+
     def _unlimited(self, pace: Pace, reservation: int, now: int, floor: int) -> Place | None:
         """Returns the place of a run for which nothing has to be reserved."""
         earliest = max(floor, pace.resumes_at, now)
@@ -189,7 +197,7 @@ class RateLimiter:
         """Reserves a place behind all waiting runs; a run whose place is near may begin."""
         # `on_limit` does not apply to a run that waits for a pause or a circuit.
         queues = pace.spec.on_limit == "queue" or earliest > near
-        slot = self._seen(pace, SLOT) if queues else self._slot(pace)
+        slot = self._seen(pace, SLOT) if queues else self._read(pace, SLOT)
         first = max(earliest, slot)
         at = self._reserve(RESERVATION, pace, first, late=earliest, below=None if queues else near)
         if at is None:
@@ -205,11 +213,11 @@ class RateLimiter:
         at: int = self._fresh(pace).row.get(value, 0)
         return at
 
-    def _slot(self, pace: Pace) -> int:
+    def _read(self, pace: Pace, value: str) -> int:
         known = self._fresh(pace)
         if not known.row:
             self._see(known, self._table.get(limit_key(pace.spec.name)) or {})
-        return self._seen(pace, SLOT)
+        return self._seen(pace, value)
 
     def _reserve(
         self, value: str, pace: Pace, floor: int, *, late: int, below: int | None

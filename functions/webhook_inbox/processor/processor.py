@@ -300,11 +300,12 @@ class Processor:
         error = decision.instead or self._call(
             leased, spec, decision, row, deadline, journal, effects
         )
-        taken = self._clock.now() - begun
+        taken, waits = self._clock.now() - begun, self._gate.waits()
         if error is not None:
             leased.personal.erased = self._erased_since(leased, error)
         leased = replace(leased, run=replace(leased.run, progress=journal.progress))
-        result = self._settler.settle(leased, spec, error)
+        wait = next((waits[name] for name in spec.destinations if name in waits), None)
+        result = self._settler.settle(leased, spec, error, wait=wait)
         self._invoker.settled(error, leased.run, lane=leased.policy.worker.lane)
         degraded = (*decision.degraded, *self._gate.degraded())
         observed = _observed(decision.event, leased.run, taken=taken, effects=dict(effects))

@@ -8,7 +8,7 @@ from typing import Final
 from webhook_inbox.destinations.gate import WAITS_FOR
 from webhook_inbox.domain.error_text import describe
 from webhook_inbox.domain.errors import Deferred, Held, Permanent, Transient
-from webhook_inbox.domain.internal_errors import Postponed, TransientOfCall
+from webhook_inbox.domain.internal_errors import DestinationWait, Postponed, TransientOfCall
 from webhook_inbox.domain.manifest import Backoff, HandlerSpec
 from webhook_inbox.domain.model import Run
 from webhook_inbox.domain.ports import Randomness
@@ -54,11 +54,20 @@ def delay_asked(error: BaseException) -> timedelta:
     return min(asked, RETRY_AFTER_LIMIT) if isinstance(asked, timedelta) else timedelta(0)
 
 
-def deferral_of(error: BaseException, now: datetime) -> Deferred | None:
+def deferral_of(
+    error: BaseException, now: datetime, wait: DestinationWait | None = None
+) -> Deferred | None:
     """Returns the deferral by which an attempt ends that is not counted, None if it counts.
 
     It is the error itself, or the wait for a destination whose open circuit caused a retryable
     error: the handler may have caught the error of the call and raised this one meanwhile.
+
+    Args:
+        error: the error by which the attempt ends.
+        now: the time.
+        wait: the wait for a destination that the handler declares, if a call met an open circuit
+            in this attempt. The run waits for it also if the handler has discarded the call's
+            error, since it may have built this one from its text.
     """
     if isinstance(error, Deferred):
         return error
@@ -74,6 +83,8 @@ def deferral_of(error: BaseException, now: datetime) -> Deferred | None:
         if isinstance(cause, Postponed) and cause.waits_for.startswith(WAITS_FOR):
             until, waits_for = max(cause.until, earliest), cause.waits_for
             return Postponed(until, reason, waits_for=waits_for, reservations=cause.reservations)
+    if wait is not None and attempts_allowed(error) is None:
+        return Postponed(max(wait.until, earliest), reason, waits_for=wait.waits_for)
     return None
 
 

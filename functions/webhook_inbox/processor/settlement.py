@@ -10,6 +10,7 @@ from typing import Final
 
 from webhook_inbox.domain.error_text import describe, error_class, error_line
 from webhook_inbox.domain.errors import Deferred, HandlerTimedOut, Held, Permanent, Skipped
+from webhook_inbox.domain.internal_errors import DestinationWait
 from webhook_inbox.domain.manifest import HandlerSpec
 from webhook_inbox.domain.model import NOT_COUNTED, Run, Status, WaitStrategy
 from webhook_inbox.domain.personal import PersonalTexts
@@ -107,9 +108,16 @@ class Settler:
         self._randomness = randomness
 
     def settle(
-        self, leased: LeasedRun, spec: HandlerSpec, error: BaseException | None
+        self,
+        leased: LeasedRun,
+        spec: HandlerSpec,
+        error: BaseException | None,
+        *,
+        wait: DestinationWait | None = None,
     ) -> RunResult:
         """Settles an attempt by the error that its handler raised, None for none.
+
+        `wait` is that of `deferral_of`.
 
         Raises:
             LeaseLost: another worker has the run; nothing was written.
@@ -118,7 +126,7 @@ class Settler:
         now = self._clock.now()
         if error is None or isinstance(error, Skipped):
             return self._finish(leased, error, now)
-        deferral = deferral_of(error, now)
+        deferral = deferral_of(error, now, wait)
         if deferral is not None:
             return self._defer(leased, spec, deferral, error, now)
         if isinstance(error, Held):

@@ -85,9 +85,9 @@ def test_it_is_looked_up_again_for_each_retry(world: World) -> None:
 
 
 def fails(world: World, ctx: Any) -> None:
-    """Does what `ctx.http` does around a call that is not answered."""
-    ctx.gate.enter(CRM, ctx.reservations, until=ctx.deadline)
-    ctx.gate.report(CRM, CallOutcome.failed())
+    """Fails after its own call, while another worker's call opens the circuit."""
+    call(world, ctx)
+    open_circuit(world)
     raise Transient("down")
 
 

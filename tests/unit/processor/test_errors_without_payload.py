@@ -253,7 +253,7 @@ def test_a_value_that_was_cut_is_removed_at_every_length(length: int) -> None:
 def test_a_fault_of_the_processor_shows_no_personal_field(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(PERSONAL)
 
-    def bug(*_: Any) -> None:
+    def bug(*_: Any, **__: Any) -> None:
         raise RuntimeError(f"a bug of ours: {CUSTOMER}")
 
     world.deliver(body=BODY)
