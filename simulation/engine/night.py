@@ -101,6 +101,7 @@ class NightWorld:
         self._table, self._blobs, self._sink = MemoryTable(), MemoryBlobs(), Sink()
         self._ends_at = self._clock.now() + timedelta(hours=night.hours)
         self._called_at = self._clock.now() - IDLE
+        self._failing = {f"e{number}" for number in range(night.failing)}
         kind = MemoryFifo if night.serial else MemoryQueue
         dlq = kind(self._clock, name="dlq")
         most = RECEIVES[night.serial]
@@ -204,7 +205,7 @@ class NightWorld:
     def _call(self, event_id: str, context: Context, key: str) -> str:
         gate = context.gate
         gate.enter(self._mail, context.reservations, until=context.deadline)
-        if self._is_down():
+        if self._is_down(event_id):
             self.report.calls[event_id] += 1
             error = Transient("mail: POST /thanks answered 503")
             raise error_of_call(gate, self._mail, CallOutcome.failed(), error)
@@ -213,9 +214,11 @@ class NightWorld:
         gate.report(self._mail, CallOutcome.ok())
         return answer
 
-    def _is_down(self) -> bool:
+    def _is_down(self, event_id: str) -> bool:
         if self._clock.now() >= self._ends_at:
             return False
+        if self.night.failing:
+            return event_id in self._failing
         if not self.night.flaps:
             return True
         idle = self._clock.now() - self._called_at
@@ -238,13 +241,16 @@ class NightWorld:
             name, calls = run.event_id, report.calls[run.event_id]
             must("G1", run.status is not Status.DEAD_LETTER, f"{name} died: {run.last_error}")
             must("G9", len(run.attempts) >= min(calls, 18), f"{name}: a call is not in its history")
+            fails = not self._failing or name in self._failing
+            must("circuit", fails, f"{name} waits behind requests that always fail")
         report.counted = sum(run.attempt_count for run in waiting)
         spent = f"{report.counted} attempts were counted during the outage"
         # Only calls at a closed circuit count, and the last of these opens it.
-        must("circuit", report.counted < BREAKER.failures, spent)
+        closings = 1 + (self.night.runs - self.night.failing if self.night.failing else 0)
+        must("circuit", report.counted < BREAKER.failures * closings, spent)
         self._check_doubts({run.event_id for run in waiting})
         probes = self.night.hours * 3600 / BREAKER.recovery
-        bound = BREAKER.failures + WORKERS + probes
+        bound = BREAKER.failures * closings + WORKERS + probes
         made = sum(report.calls.values())
         must("circuit", made <= bound, f"{made} calls during the outage, at most {bound} expected")
         most = RECEIVES[True] / 10 + WORKERS

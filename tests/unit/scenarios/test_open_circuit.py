@@ -175,13 +175,45 @@ def test_the_error_that_replaces_that_of_a_refused_call_counts_no_attempt() -> N
     assert run.error == "RuntimeError: no mail"
 
 
-def test_an_error_after_the_call_was_given_up_counts() -> None:
+def summed_up(event: Event, ctx: Context) -> None:
+    """Builds its error from the texts of the errors of its calls."""
+    errors = []
+    try:
+        post(event, ctx)
+    except Transient as error:
+        errors.append(str(error))
+    if errors:
+        raise ValueError("; ".join(errors))
+
+
+@pytest.mark.parametrize("runs", [1, 20])
+def test_no_run_dies_in_a_night_though_its_handler_discards_the_error(runs: int) -> None:
+    fake = Fake().answers(503, times=None)
+    inbox = inbox_of(summed_up, fake=fake)
+    waiting = [inbox.run("orders.thank", {}, event_id=f"evt-{number}") for number in range(runs)]
+    inbox.advance(hours=12)
+    assert {run.status for run in waiting} == {"deferred"}
+    recover(inbox)
+    assert {run.status for run in waiting} == {"done"}
+
+
+def test_a_discarded_error_counts_if_its_destination_is_not_declared() -> None:
+    router, fake = Router("orders"), mailer()
+    router.on("paid", name="orders.thank", max_attempts=3)(summed_up)
+    run = run_in_outage(Inbox(router, destinations={"mailer": fake}), hours=3)
+    assert (run.status, run.attempts) == ("dead_letter", 3)
+
+
+def test_an_error_after_a_discarded_one_counts_as_soon_as_the_destination_is_back() -> None:
     def handle(event: Event, ctx: Context) -> None:
         with suppress(Transient):
             post(event, ctx)
         event.json()["missing"]
 
-    run = run_in_outage(inbox_of(handle, max_attempts=3), hours=3)
+    inbox = inbox_of(handle, max_attempts=3)
+    run = run_in_outage(inbox, hours=3)
+    assert (run.status, run.attempts) == ("deferred", 1)
+    recover(inbox)
     assert (run.status, run.attempts) == ("dead_letter", 3)
 
 
@@ -323,27 +355,36 @@ def test_a_run_waits_for_the_destination_that_is_down_and_repeats_no_other_call(
     assert (run.status, len(crm.requests)) == ("done", 1)
 
 
-def test_a_failure_at_another_destination_counts_while_one_is_down() -> None:
+def test_a_failure_at_another_destination_counts_when_the_one_that_was_down_is_back() -> None:
     def handle(event: Event, ctx: Context) -> None:
         with suppress(Transient):
             post(event, ctx)
         ctx.http("crm").post("/notes", json={}, effect="note")
 
     crm = Fake(breaker=False).answers(500, times=None)
-    run = run_in_outage(inbox_of(handle, others={"crm": crm}, max_attempts=3), hours=3)
+    inbox = inbox_of(handle, others={"crm": crm}, max_attempts=3)
+    run = run_in_outage(inbox, hours=3)
+    assert (run.status, run.attempts) == ("deferred", 1)
+    inbox.destinations["mailer"].recovers()
+    inbox.advance(hours=3)
     assert (run.status, run.attempts) == ("dead_letter", 3)
 
 
-def test_a_request_that_always_fails_keeps_no_other_run_from_the_destination() -> None:
+@pytest.mark.parametrize("failing", [1, 2, 3, 20])
+@pytest.mark.parametrize("runs", [1, 10])
+def test_requests_that_always_fail_keep_no_other_run_from_the_destination(
+    failing: int, runs: int
+) -> None:
     """Each failed probe returns behind the runs that wait."""
     fake = Fake(breaker={"failures": 1})
-    fake.handles(lambda request: (500 if request.json["id"] == "poison" else 200, {}))
+    fake.handles(lambda request: (500 if request.json["id"].startswith("bad") else 200, {}))
     inbox = inbox_of(fake=fake)
-    poison = inbox.run("orders.thank", {}, event_id="poison")
-    others = [inbox.run("orders.thank", {}) for _ in range(10)]
+    bad = [inbox.run("orders.thank", {}, event_id=f"bad-{number}") for number in range(failing)]
+    inbox.advance(minutes=10)
+    others = [inbox.run("orders.thank", {}) for _ in range(runs)]
     inbox.advance(hours=1)
     assert {run.status for run in others} == {"done"}
-    assert poison.status != "done"
+    assert {run.status for run in bad} == {"deferred"}
 
 
 def test_a_503_with_retry_after_opens_the_circuit_and_is_kept() -> None:
@@ -357,12 +398,18 @@ def test_a_503_with_retry_after_opens_the_circuit_and_is_kept() -> None:
     assert (run.status, run.attempts) == ("done", 2)
 
 
-def test_a_name_that_does_not_resolve_ends_runs_after_their_few_attempts() -> None:
+@pytest.mark.parametrize(
+    ("code", "status"), [(socket.EAI_NONAME, "dead_letter"), (socket.EAI_AGAIN, "deferred")]
+)
+def test_a_name_that_does_not_exist_ends_runs_and_an_outage_of_its_servers_does_not(
+    code: int, status: str
+) -> None:
     class Unresolved(Fake):
         def handle_request(self, request: httpx.Request) -> httpx.Response:
-            raise httpx.ConnectError("no such host", request=request) from socket.gaierror(-2)
+            cause = socket.gaierror(code, "not resolved")
+            raise httpx.ConnectError("not resolved", request=request) from cause
 
     inbox = inbox_of(fake=Unresolved(breaker={"failures": 2}))
     runs = [inbox.run("orders.thank", {}, event_id=f"evt-{number}") for number in range(3)]
-    inbox.advance(hours=2)
-    assert {run.status for run in runs} == {"dead_letter"}
+    inbox.advance(hours=12)
+    assert {run.status for run in runs} == {status}
