@@ -5,6 +5,7 @@ or a request to another host.
 """
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -30,6 +31,10 @@ document.addEventListener("securitypolicyviolation", (event) =>
 """
 
 
+NOTHING = "(?!)"
+ANYTHING = ""
+
+
 @dataclass
 class Console:
     """A console that is served.
@@ -37,12 +42,14 @@ class Console:
     Attributes:
         inbox: the inbox that it shows.
         session: its secrets and its address.
-        faults: the errors that the browser reported for its pages; a test that expects one clears
-            them.
+        expected: what the browser reports because of what the test does, as a regular expression.
+            A report may arrive after what it is about, so it cannot be removed afterwards.
+        faults: what else the browser reported for its pages.
     """
 
     inbox: ShownInbox
     session: guard.Session
+    expected: str = NOTHING
     faults: list[str] = field(default_factory=list)
 
     @property
@@ -115,7 +122,8 @@ def opening(browser: Browser) -> Iterator[Opens]:
 
 def _watched(page: Page, console: Console) -> Page:
     def report(kind: str, text: str) -> None:
-        console.faults.append(f"{page.url}: {kind}: {text}")
+        if not re.search(console.expected, text):
+            console.faults.append(f"{page.url}: {kind}: {text}")
 
     def asked(url: str) -> None:
         if not url.startswith(console.origin):
