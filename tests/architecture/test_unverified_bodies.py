@@ -1,6 +1,6 @@
 """Only `json_path` and `bounded_json` parse a delivery, since only they bound its cost.
 
-Every other parser in providers and in ingest reads something else, or a verified delivery: each has
+Every other parser in providers, in ingest and of completions reads something else, or a verified delivery: each has
 its reason here. `tests/proof/test_rejection_cost.py` measures the rest.
 """
 
@@ -22,6 +22,8 @@ VERIFIED = "reads a verified delivery only"
 HEADER = "reads a header, of at most 10 KB"
 KEY = "reads a published key"
 READS = {
+    "handlers/completions/results.py": "reads the body behind a verified token",
+    "handlers/completions/tokens.py": "reads a token, of at most 10 KB; a result of the handler",
     "ingest/events.py": "reads a token of at most 10 KB; all tokens of a verified delivery",
     "ingest/fingerprint.py": VERIFIED,
     "providers/adyen.py": SAMPLE,
@@ -60,7 +62,8 @@ def parsers(source: str) -> Iterator[str]:
 
 
 def using() -> dict[str, list[str]]:
-    files = [*(LIBRARY / "providers").rglob("*.py"), *(LIBRARY / "ingest").rglob("*.py")]
+    roots = ("providers", "ingest", "handlers/completions")
+    files = [file for root in roots for file in (LIBRARY / root).rglob("*.py")]
     found = {f.relative_to(LIBRARY).as_posix(): list(parsers(f.read_text())) for f in files}
     return {name: names for name, names in found.items() if names}
 

@@ -46,7 +46,9 @@ def is_bounded(body: bytes, *, weight: int = 1) -> bool:
         return False
     if size <= RUN_LIMIT * RUN:
         return True
-    body = body.replace(b"\0", b"")  # between the digits of UTF-16
+    if b"\0" in body:
+        # Between the digits of UTF-16. `replace` takes ten times as long where there are millions.
+        body = body.translate(None, b"\0")
     # Each run has two digits in a row among these bytes; all bytes are read only if many have.
     some = body[:: RUN // 2].translate(_DIGITS).count(b"00") * weight
     return some <= RUN_LIMIT or body.translate(_DIGITS).count(_RUN) * weight <= RUN_LIMIT

@@ -21,6 +21,7 @@ CERTIFICATE = b"https://sns.eu-west-1.amazonaws.com/sample.pem"
 HEADERS = 9_500
 PARSED = frozenset(
     {"lists", "objects", "fractions", "long numbers", "surrogates", "UTF-16 surrogates", "members"}
+    | {"zeros", "UTF-16 text", "UTF-32 text"}
     | {"a time and lists", "a signature and lists", "percents", "escaped field", "999 fields"}
 )
 # The times and signatures that schemes read in a body.
@@ -207,6 +208,9 @@ def bodies() -> Mapping[str, bytes]:
         "blanks": filled(b" ", TEXT),
         "lines": filled(b"\n"),
         "UTF-16": ("[" + "0," * (BINARY // 4 - 4) + "0]").encode("utf-16"),
+        "zeros": filled(b"\0"),
+        "UTF-16 text": ('"' + "a" * (BINARY // 2 - 4) + '"').encode("utf-16"),
+        "UTF-32 text": ('"' + "a" * (BINARY // 4 - 4) + '"').encode("utf-32"),
         "UTF-16 surrogates": b'\xff\xfe"\0' + filled(b"\x00\xd8", BINARY - 6) + b'"\0',
         "UTF-32": ("[" + "0," * (BINARY // 8 - 8) + "0]").encode("utf-32"),
         "surrogates": b'"' + filled(b"\xed\xa0\x80", BINARY - 2) + b'"',

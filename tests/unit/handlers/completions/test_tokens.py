@@ -1,5 +1,6 @@
 """Tokens: which wait they name, who may make one, and where they are never seen."""
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from string import ascii_lowercase, digits
@@ -137,6 +138,22 @@ def test_no_forged_token_completes_anything(job: Labour, data: st.DataObject) ->
     assert job.complete(forged or "-") is CompletionOutcome.UNKNOWN
     assert job.world.plan.operations() in ([], ["GetItem"])
     assert list(job.world.table) == before
+
+
+@pytest.mark.parametrize(
+    "token",
+    ["-", made(PLACE, key="guessed"), made(replace(PLACE, event_id="evt-9"))],
+    ids=["no token", "another key's", "no wait"],
+)
+def test_the_body_of_a_forged_token_is_not_parsed(
+    job: Labour, token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise AssertionError("it was parsed")
+
+    monkeypatch.setattr(json, "loads", refused)
+
+    assert job.complete(token, b'{"result": [[]]}') is CompletionOutcome.UNKNOWN
 
 
 def test_a_token_of_an_event_that_has_expired_is_unknown() -> None:
