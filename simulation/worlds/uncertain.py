@@ -32,6 +32,17 @@ UNCERTAIN_WORLDS: Final = (
         budget={"faults": 1, "jumps": 1, "passes": 1, "decisions": 1},
     ),
     world(
+        "a large body that was cut",
+        # Its type is found at its begin. The source stores the first type only.
+        Webhook("large cut", "typed", "e1", content="paid", padding=20_000, cut=True),
+        Webhook("other large cut", "typed", "e2", content="seen", padding=20_000, cut=True),
+        on=TYPED,
+        workers=1,
+        receivers=1,
+        faults=(),
+        budget={"decisions": 1},
+    ),
+    world(
         "a replay of a body that was cut",
         Webhook("cut before", "typed", "e1", content="paid", cut=True, preloaded=True),
         WHOLE,

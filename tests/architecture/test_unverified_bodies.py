@@ -1,7 +1,7 @@
 """Only `json_path` and `bounded_json` parse a delivery, since only they bound its cost.
 
-Every other parser in providers, in ingest and of completions reads something else, or a verified delivery: each has
-its reason here. `tests/proof/test_rejection_cost.py` measures the rest.
+Every other parser in providers, in ingest and of completions reads something else, or a verified
+delivery: each has its reason here. `tests/proof/test_rejection_cost.py` measures the rest.
 """
 
 import ast

@@ -26,7 +26,7 @@ MEANINGS: Final = {
     ReplayOutcome.ALREADY_REPLAYED: "unchanged: replayed or changed since they were listed",
     ReplayOutcome.FINISHED: "unchanged: finished (--force repeats them)",
     ReplayOutcome.IN_USE: "unchanged: in progress",
-    ReplayOutcome.HELD: "unchanged: held for an identical body; decide with `webhookctl hold list`",
+    ReplayOutcome.HELD: "unchanged: their events are held; decide with `webhookctl hold list`",
     ReplayOutcome.EXPIRED: "unchanged: the event has expired; ask the provider to send it again",
     ReplayOutcome.MISSING: "not found: no event with this id",
 }

@@ -45,5 +45,7 @@ def _the_one(call: Invocation, event_id: str, *, source: str | None, handler: st
     if dead:
         raise CommandError(f"{there}: choose one with --handler or --source")
     what = there or f"no run of an event {event_id}"
-    listed = call.program.command("inbox list", "--status", "dead_letter")
+    held = any(run.status is Status.HELD for run in runs)
+    dead_letters = call.program.command("inbox list", "--status", "dead_letter")
+    listed = call.program.command("hold list") if held else dead_letters
     raise CommandError(f"{what}: nothing to skip; see `{listed}`")

@@ -45,7 +45,6 @@ REMEDIES: Final = {
 }
 
 
-# Sentences and commands, in their order; `" ".join` makes one text of them.
 # The steps before a decision about a run whose event has no certain type.
 _UNCERTAIN: Final[Mapping[str, str]] = {
     TypeDoubt.UNREADABLE: (
@@ -58,6 +57,7 @@ _UNCERTAIN: Final[Mapping[str, str]] = {
         " the handlers that the body is meant for: a changed header is a sign of an attack."
     ),
 }
+# Sentences and commands, in their order; `" ".join` makes one text of them.
 Steps = tuple[str | Command, ...]
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
 from webhook_inbox.domain.errors import Reason
 from webhook_inbox.domain.model import Delivery, TypeDoubt
@@ -50,7 +50,8 @@ class Identity:
     """The id that an event is deduplicated by, its type, and its time.
 
     `retry` is the provider's retry count (0: first attempt), None if not sent; `retry_reason` is
-    the provider's text. `doubt` says why the type is not certain, None if it is.
+    the provider's text. `doubt` says why the type is not certain, None if it is. `skimmed` is True
+    if the type was sought at the edges of a large body only, which shows no error between them.
     """
 
     event_id: str
@@ -59,6 +60,14 @@ class Identity:
     retry: int | None = None
     retry_reason: str = ""
     doubt: TypeDoubt | None = None
+    skimmed: bool = False
+
+
+class Identify(Protocol):
+    """Returns the identity of a verified delivery; raises only Rejected."""
+
+    def __call__(self, delivery: Delivery, *, parsed: bool = False) -> Identity:
+        """Returns the identity; `parsed` requires that a body that is read is parsed as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +150,7 @@ class Provider:
         verify: (delivery, live secrets) to Verified; raises only Rejected. Times are compared
             with the delivery's `received_at`. If the provider publishes its key, the fetched
             text replaces the secrets.
-        identify: verified delivery to Identity; raises only Rejected.
+        identify: verified delivery to Identity; see `Identify`.
         sign: (sample, secret, now) to the headers of a delivery, content type included; for
             `webhookctl send` and tests.
         compose: like `sign`, if body or query depend on the signature.
@@ -188,7 +197,7 @@ class Provider:
 
     name: str
     verify: Callable[[Delivery, Sequence[str]], Verified]
-    identify: Callable[[Delivery], Identity]
+    identify: Identify
     sign: Callable[[Sample, str, datetime], dict[str, str]]
     compose: Callable[[Sample, str, datetime], Sent] | None = None
     pair: Callable[[], tuple[str, str]] | None = None

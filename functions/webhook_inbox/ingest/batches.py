@@ -21,7 +21,7 @@ from webhook_inbox.domain.model import Delivery, StoredEvent
 from webhook_inbox.domain.ports import Blobs, Clock, Table
 from webhook_inbox.domain.provider import Provider
 from webhook_inbox.ingest.deduplication import IdempotentReceiver
-from webhook_inbox.ingest.events import handlers_for, is_stored, item_event, tenant_of
+from webhook_inbox.ingest.events import handlers_for, identify, is_stored, item_event, tenant_of
 from webhook_inbox.ingest.ignored import IgnoredTypes
 from webhook_inbox.ingest.receipt import IngestOutcome
 from webhook_inbox.queue.lanes import Lanes
@@ -164,7 +164,7 @@ class Splitter:
     ) -> tuple[IngestOutcome, str]:
         """Records an item and adds its runs; returns its outcome and, if it failed, the reason."""
         try:
-            identity = provider.identify(item)
+            identity = identify(item, provider, self._manifest, source)
         except Rejected as error:
             return IngestOutcome.REJECTED, str(error)
         if not is_stored(identity, self._manifest, source):

@@ -65,7 +65,7 @@ def event_of(
         event = batch_event(delivery, provider, verified)
         event = replace(event, tenant=tenant_of(delivery, spec))
         return Named(Identity(event.event_id, event.type), event)
-    identity = provider.identify(delivery)
+    identity = identify(delivery, provider, manifest, spec)
     wanted = is_stored(identity, manifest, spec)
     if not wanted and not (provider.guard and provider.guards_ignored):
         return Named(identity, None)
@@ -75,6 +75,21 @@ def event_of(
     event = replace(event, tenant=tenant_of(delivery, spec))
     event = replace(event, guard=guard_of(provider, verified, patterns))
     return Named(identity, event) if wanted else Named(identity, None, event)
+
+
+def identify(
+    delivery: Delivery, provider: Provider, manifest: Manifest, spec: SourceSpec
+) -> Identity:
+    """Returns the identity of a delivery's event.
+
+    Raises:
+        Rejected: it cannot be named.
+    """
+    identity = provider.identify(delivery)
+    if identity.skimmed and not is_stored(identity, manifest, spec):
+        # Between the edges of the body may be an error, or another type.
+        return provider.identify(delivery, parsed=True)
+    return identity
 
 
 def is_stored(identity: Identity, manifest: Manifest, spec: SourceSpec) -> bool:

@@ -49,6 +49,8 @@ def _answer(token: str, secret: str, _: Delivery) -> Answer:
 def _kind(reading: Reading) -> object:
     """Finds the key that holds the events, such as `tweet_create_events`."""
     body = reading.document
+    if isinstance(body, list):
+        return body  # not a type: the event is held as unreadable
     names = body if isinstance(body, dict) else ()
     return next((name for name in names if name.endswith(KINDS)), None)
 

@@ -30,7 +30,7 @@ class ReplayOutcome(StrEnum):
     ALREADY_REPLAYED = "already_replayed"  # replayed or changed since the search or selection began
     FINISHED = "finished"  # done or skipped, and not forced
     IN_USE = "in_use"  # a worker holds its lease
-    HELD = "held"  # its body was received before under another id: a person decides by `hold`
+    HELD = "held"  # its event is held (identical body, uncertain type): a person decides by `hold`
     EXPIRED = "expired"  # its event is gone
     MISSING = "missing"  # no event of this id
 

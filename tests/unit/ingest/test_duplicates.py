@@ -18,7 +18,8 @@ def counting(retry: int | None) -> Callable[..., Provider]:
     """Returns a provider that counts its retries, at this one."""
     provider = providers.load(ACME)
     named = replace(
-        provider, identify=lambda delivery: replace(provider.identify(delivery), retry=retry)
+        provider,
+        identify=lambda delivery, **how: replace(provider.identify(delivery, **how), retry=retry),
     )
     return lambda _: named
 

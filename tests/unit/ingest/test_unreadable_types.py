@@ -18,6 +18,7 @@ from webhook_inbox.domain.provider import Sample
 from webhook_inbox.handlers.approvals import ApprovalOutcome, ApprovalRequest
 from webhook_inbox.ingest.ignored import find_ignored
 from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
+from webhook_inbox.providers.schemes.identity import event_identity
 from webhook_inbox.replay.replay import ReplayOutcome
 
 DEEP = b'{"type": "payment.paid", "a": ' + b"[" * 3000 + b"]" * 3000 + b"}"
@@ -153,13 +154,80 @@ def test_so_it_is_wherever_the_type_is_sought_in_the_body(
     assert world.body("e1", "shop") == body
 
 
-@pytest.mark.parametrize("size", [100, 20_000])
-def test_a_body_that_was_cut_is_unreadable_whatever_its_size(size: int) -> None:
-    """A large body is not parsed if its type is found at its edges."""
+def large(size: int, *, first: bytes = b"", last: bytes = b"") -> bytes:
+    """Returns an object of a size, with members before and behind its list of parts."""
+    parts = b",".join([b'{"part": "}{", "n": [1, null]}'] * (size // 32))
+    return b"{" + first + b'"parts": [' + parts + b"]" + last + b"}"
+
+
+# A body of more than 16 KB is not parsed if its type is found at its edges; one of more than 8 KB
+# is stored in S3.
+SIZES = pytest.mark.parametrize("size", [100, 20_000, 500_000])
+TYPES = pytest.mark.parametrize("type_", [b"payment.paid", b"order.paid"])
+
+
+@SIZES
+@TYPES
+@pytest.mark.parametrize("cut", [1, 2, 3, 4, 5, 6, 7, 17, 20, 0.3, 0.5])
+def test_a_body_that_was_cut_is_unreadable_wherever_its_type_is(
+    size: int, type_: bytes, cut: float
+) -> None:
     world = declared(JSON, "payment.*")
-    whole = b'{"filler": ["' + b"x" * size + b'"], "type": "payment.paid"}'
-    assert send(world, whole, "whole").outcome is IngestOutcome.ACCEPTED
-    assert send(world, whole[:-20], "cut").outcome is IngestOutcome.UNREADABLE
+    for name, body in {
+        "first": large(size, first=b'"type": "%s", ' % type_),
+        "last": large(size, last=b', "type": "%s"' % type_),
+        "both": large(size, first=b'"type": "%s", ' % type_, last=b', "type": "%s"' % type_),
+    }.items():
+        cut_body = body[: -int(cut if cut >= 1 else len(body) * cut)]
+        assert send(world, cut_body, name).outcome is IngestOutcome.UNREADABLE, name
+        assert world.body(name, "shop") == cut_body
+        assert held_runs(world, name) == {"shop.pay": "unreadable", "shop.all": "unreadable"}
+
+
+@SIZES
+@TYPES
+def test_a_damaged_body_is_unreadable_whatever_its_size(size: int, type_: bytes) -> None:
+    world = declared(JSON, "payment.*")
+    for name, body in {
+        "not UTF-8": large(size, first=b'"type": "%s", "name": "\xff", ' % type_),
+        "without its begin": large(size, last=b', "type": "%s"' % type_)[1:],
+        "an object too many": large(size, first=b'"type": "%s", ' % type_) + b"}",
+        "a text behind it": large(size, first=b'"type": "%s", ' % type_) + b" end",
+        "an undeclared batch": b"[" + large(size, first=b'"type": "%s", ' % type_) + b"]",
+        "a batch without types": b"[" + large(size) + b"]",
+    }.items():
+        assert send(world, body, name).outcome is IngestOutcome.UNREADABLE, name
+
+
+@SIZES
+def test_an_event_is_ignored_only_by_what_a_parser_reads(size: int) -> None:
+    """A look at the edges of a large body finds no error between them, and one of two types."""
+    world = declared(JSON, "payment.*")
+    order = b'"type": "order.paid", '
+    wanted = b', "%s": "payment.paid"'
+    unreadable = IngestOutcome.UNREADABLE
+    for name, body, outcome in (
+        ("no JSON", large(size, first=order + b'"a": ?, '), unreadable),
+        ("a comma too many", large(size, last=b", , " + order[:-2]), unreadable),
+        ("a control character", large(size, first=order + b'"a": "\0", '), unreadable),
+        ("a digit too many", large(size, first=order + b'"a": 01, '), unreadable),
+        ("two types", large(size, first=order, last=wanted % b"type"), IngestOutcome.ACCEPTED),
+        ("escaped", large(size, first=order, last=wanted % rb"t\u0079pe"), IngestOutcome.ACCEPTED),
+        ("whole", large(size, first=order), IngestOutcome.IGNORED),
+        ("without a type", large(size), IngestOutcome.IGNORED),
+    ):
+        assert send(world, body, name).outcome is outcome, name
+
+
+def test_a_large_body_of_a_wanted_type_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = declared(JSON, "payment.*")
+    body = large(500_000, first=b'"type": "payment.paid", ')
+
+    def refused(_: object) -> None:
+        raise AssertionError("it was parsed")
+
+    monkeypatch.setattr(event_identity, "parse", refused)
+    assert send(world, body).outcome is IngestOutcome.ACCEPTED
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import pytest
 
 from tests.unit.providers.deliveries import NOW, delivery, name_of, verdict
 from webhook_inbox.domain.errors import Reason
+from webhook_inbox.domain.model import TypeDoubt
 from webhook_inbox.domain.provider import Answer, Identity, Sample, Verified
 from webhook_inbox.providers.twitter import PROVIDER
 
@@ -83,3 +84,10 @@ def test_an_event_is_named_by_whom_it_is_for_and_its_only_object(
     assert isinstance(identity, Identity)
     assert identity.event_id.startswith(id_)
     assert identity.type == type_
+
+
+@pytest.mark.parametrize("body", [[], [{"tweet_create_events": []}], "tweet_create_events", 1])
+def test_the_type_of_a_body_that_is_no_object_cannot_be_read(body: object) -> None:
+    identity = named(body)
+    assert isinstance(identity, Identity)
+    assert (identity.type, identity.doubt) == ("unknown", TypeDoubt.UNREADABLE)

@@ -381,6 +381,27 @@ def test_an_identical_body_is_listed_with_the_first_event(cli: Cli, inbox: Inbox
     assert "hold approve second --source github" in inspected.out
 
 
+def test_an_event_of_an_unreadable_type_is_listed_inspected_and_decided(
+    cli: Cli, inbox: Inbox
+) -> None:
+    inbox.deliver("cut", source="github", body=BODY[:10])
+    [shown] = cli("hold", "list", "--subject", "unreadable", "--json").objects
+    assert (shown["event_id"], shown["handler"]) == ("cut", "github.announce")
+    assert "its type cannot be read" in cli("inbox", "list", "--status", "held").out
+    inspected = cli("inbox", "inspect", "cut", "--source", "github").out
+    assert "type issues (unreadable)" in inspected
+    assert "Read the body. If it was cut, let the provider send the event again" in inspected
+    assert "hold approve cut --source github" in inspected
+    assert "hold deny cut --source github" in inspected
+    replayed = cli("replay", "cut", "--source", "github").out
+    assert "1 unchanged: their events are held; decide with `webhookctl hold list`" in replayed
+    skipped = cli("skip", "cut", "--source", "github", *WHY).err
+    assert "is held: nothing to skip; see `webhookctl hold list`" in skipped
+
+    assert "denied" in cli("hold", "deny", "cut", "--source", "github", *WHY).out
+    assert statuses(inbox, "cut") == ["skipped"]
+
+
 def test_a_filter_lists_what_it_would_decide(cli: Cli, inbox: Inbox) -> None:
     copies(inbox, "second", "third")
     hold(inbox, "evt-1")

@@ -42,19 +42,21 @@ class Reading:
 
     Attributes:
         searched: the formats that the body was read as, other than at its edges.
+        skimmed: whether a large body was searched at its edges only.
         unfit: whether a value of the wrong kind was at the place of a sought one, or above it.
     """
 
-    def __init__(self, delivery: Delivery) -> None:
+    def __init__(self, delivery: Delivery, *, parsed: bool = False) -> None:
         self.delivery = delivery
         self.searched: set[Format] = set()
-        self.unfit = False
-        self._looked = self._unreadable = self._absent = False
+        self.skimmed = self.unfit = False
+        self._parsed = parsed
+        self._looked = self._unreadable = False
 
     def begin_search(self) -> None:
         """Forgets what earlier searches have shown of the body."""
         self.searched.clear()
-        self.unfit = self._absent = False
+        self.skimmed = self.unfit = False
 
     @property
     def document(self) -> object:
@@ -84,14 +86,13 @@ class Reading:
     def is_legible(self, *, found: bool) -> bool:
         """Tells whether the body, if it was searched, is an object, a list or a form.
 
-        Where nothing was found, it has to be of a format that it was searched as. To parse a large
-        object only to see that a part of a type is absent takes longer than to store it: there its
-        first and its last character count. An empty body contradicts no type that was found beside
-        it.
+        Where nothing was found, it has to be of a format that it was searched as. A large body that
+        was searched at its edges is parsed only if it may be damaged: to parse it takes longer than
+        to store it. An empty body contradicts no type that was found beside it.
         """
         if found and not self.delivery.body:
             return True
-        if self._absent and not (found and self.delivery.body[:1] + self._last == b"{}"):
+        if self.skimmed and not (found and self._is_closed()):
             self.searched.add(Format.JSON)
         if not self.searched:
             return True
@@ -101,9 +102,17 @@ class Reading:
         is_form = bool(self._form) and _JSON_BEGIN.match(self.delivery.body) is None
         return Format.FORM in expected and is_form
 
-    @property
-    def _last(self) -> bytes:
-        return self.delivery.body[-LARGE:].rstrip(b" \t\r\n")[-1:]
+    def _is_closed(self) -> bool:
+        """Tells whether the body is an object that was not cut, as far as its braces show."""
+        body = self.delivery.body
+        last = body[-LARGE:].rstrip(b" \t\r\n")[-1:]
+        if body[:1] + last != b"{}" or body.count(b"{") != body.count(b"}"):
+            return False
+        try:
+            body.decode()
+        except UnicodeDecodeError:
+            return False
+        return True
 
     def at(self, path: str) -> object:
         """Returns the value at a dotted path in the body's JSON, or None."""
@@ -115,15 +124,13 @@ class Reading:
     def member(self, name: str) -> object:
         """Returns a member of the body's JSON object, or None; a large body is parsed last."""
         body = self.delivery.body
-        if len(body) >= LARGE and "_document" not in vars(self):
+        if len(body) >= LARGE and not self._parsed and "_document" not in vars(self):
             edge = leading(body, name)
-            absent = edge is None and is_absent(body, name)
+            absent = edge is None and body[:1] == b"{" and is_absent(body, name)
             if edge is None and not absent:
                 edge = trailing(body, name)
             if edge is not None or absent:
-                self._looked = True
-                if absent:
-                    self._absent = True
+                self._looked = self.skimmed = True
                 return edge and edge.value
         return self.at(name)
 
@@ -314,24 +321,26 @@ class Naming:
     repeated: Mapping[str, Finder] = field(default_factory=dict)
     contradicted_type: Callable[[Reading], str] = lambda _: ""
 
-    def identify(self, delivery: Delivery) -> Identity:
-        """Returns the event's identity.
+    def identify(self, delivery: Delivery, *, parsed: bool = False) -> Identity:
+        """Returns the event's identity; see `Identify`.
 
         Raises:
             Rejected: the id is missing or cannot be stored, or a header that repeats a signed
                 value has another one; no other error is raised.
         """
-        reading = Reading(delivery)
+        reading = Reading(delivery, parsed=parsed)
         found = _find(self.id, reading)
         if found is None:
             reason = Reason.MALFORMED if reading.unreadable() else Reason.MISSING_EVENT_ID
             raise Rejected(reason, "the delivery has no event id at the provider's location")
         self._check_repeated(reading)
         type_, doubt = self._find_type(reading)
+        skimmed = reading.skimmed  # before times and counts are sought
         return Identity(
             event_id=event_id(found),
             type=type_,
             doubt=doubt,
+            skimmed=skimmed,
             occurred_at=instant(_find(self.occurred_at, reading)),
             retry=count(_find(self.retry, reading)),
             retry_reason=plain(_find(self.retry_reason, reading))[:TYPE_LIMIT],
