@@ -52,7 +52,7 @@ PARTS := tests/contract tests/docs tests/webhookctl --ignore tests/webhookctl/lo
 # `check` leaves the property-based tests to `test`.
 PROPERTIES :=
 
-check: setup ## lint, type check, import rules and unit tests; of one package: PACKAGE=ledger; 3 minutes
+check: setup ## lint, type check, import rules and unit tests; of one package: PACKAGE=ledger; 2 minutes
 ifdef PACKAGE
 	@test -d functions/webhook_inbox/$(PACKAGE) && test -d tests/unit/$(PACKAGE) || \
 		{ echo "PACKAGE=$(PACKAGE): no package of the library with unit tests has this name" >&2; exit 2; }
