@@ -7,7 +7,7 @@ export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 # Bytecode is kept: without it each process compiles pytest's tests and the library anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup dev check check-types test test-intake test-processing test-stack test-parts test-whole test-local test-browser browser bench simulate mutants fuzz storm rights incidents scan ratios proof wheel package lock clean
+.PHONY: help setup dev check check-types test test-intake test-processing test-stack test-parts test-whole test-local test-browser bench simulate mutants fuzz storm rights incidents scan ratios proof wheel package lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -79,23 +79,23 @@ test-processing: setup
 	$(BIN)/pytest tests/unit $(UNITS_OF_INTAKE:%=--ignore %) --quiet $(PROPERTIES)
 
 # The longest come first, so that the cores end together. Three at a time, since the sessions of the
-# local runtime mostly wait.
+# local runtime mostly wait. Two need the browser, which neither may install while the other does.
 test: setup ## run lint, types, import rules and tests; 8 minutes
+	@$(BIN)/python -m scripts.browser >/dev/null
 	$(MAKE) --jobs=3 --no-print-directory test-whole test-stack test-parts test-local test-browser \
 		test-intake test-processing check-types
 
-test-whole: browser
+test-whole: setup
+	@$(BIN)/python -m scripts.browser >/dev/null
 	$(BIN)/pytest tests/e2e --quiet
 
 test-local: setup
 	$(BIN)/pytest tests/webhookctl/local --quiet
 
-test-browser: browser
-	$(BIN)/pytest tests/browser --quiet
-
 # Without a Chromium, 70 MB are fetched and 214 MB kept; axe checks accessibility.
-browser: setup
+test-browser: setup
 	@$(BIN)/python -m scripts.browser >/dev/null
+	$(BIN)/pytest tests/browser --quiet
 
 test-stack: setup
 	$(BIN)/pytest $(PARTS_OF_STACK) $(BUNDLES:%=--ignore %) --quiet
@@ -136,7 +136,8 @@ storm: setup ## run handlers over HTTP against destinations that fail, stall and
 rights: setup ## remove each right of each function in turn, and expect that something breaks; 2 minutes
 	$(BIN)/pytest tests/proof/test_rights.py --quiet
 
-incidents: browser ## resolve scripted incidents on the local runtime, with the runbook's commands and in a browser; 7 minutes
+incidents: setup ## resolve scripted incidents on the local runtime, with the runbook's commands and in a browser; 7 minutes
+	@$(BIN)/python -m scripts.browser >/dev/null
 	$(BIN)/pytest tests/proof/test_incidents.py tests/proof/test_console_incidents.py --quiet
 
 # Two at a time. The simulation has its random walks in two processes; the incidents mostly wait.
