@@ -27,12 +27,13 @@ HOUR: Final = timedelta(hours=1)
 NOT_ERASED: Final = (
     "backups of the table (35 days)",
     "rejected deliveries (7 days)",
-    "the handlers' logs",
+    "the handlers' logs and what they sent",
     "recorded results of effects and jobs",
     "errors that jobs reported",
     "selections of replays (7 days)",
     "audit reasons",
     "exports",
+    "the event's id, type, tenant and ordering keys",
 )
 # The index by which a tenant's events are found has no event that has expired.
 NOT_ERASED_OF_TENANT: Final = (

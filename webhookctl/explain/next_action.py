@@ -48,9 +48,10 @@ REMEDIES: Final = {
 # The steps before a decision about a run whose event has no certain type.
 _UNCERTAIN: Final[Mapping[str, str]] = {
     TypeDoubt.UNREADABLE: (
-        "Read the body. If it was cut, let the provider send the event again, and deny. If its type"
-        " is elsewhere, correct the source's `event_type`, deploy, and approve the handlers that"
-        " the event is meant for: they run with the type shown."
+        "Read the body. If it was cut, let the provider send the event again under a new id (under"
+        " this one, other content is refused with 409), and deny. If its type is elsewhere, correct"
+        " the source's `event_type`, deploy, and approve the handlers that the event is meant for:"
+        " they run with the type shown."
     ),
     TypeDoubt.CONTRADICTED: (
         "Compare the headers with the body and with the provider's log of deliveries. Approve only"

@@ -99,7 +99,8 @@ FACTS: Final = Facts(
     scheme="HMAC-SHA256 over `{id}.{timestamp}.{body}`, base64; or the secret token",
     window="5 minutes",
     event_id="`webhook-id`, the same over retries",
-    unsigned="type `X-Gitlab-Event`, unless the signed body contradicts it",
+    unsigned="type `X-Gitlab-Event`; where `object_kind` in the signed body contradicts it, the"
+    " event is held (`contradicted`). With the secret token nothing is signed",
     answer_within="10 s on GitLab.com",
     retries="none; a failing hook is disabled, for a while after 5xx, for good after 4xx",
     key_from="the hook's signing token, `whsec_…`, made by GitLab; the secret token is yours",

@@ -98,9 +98,9 @@ FACTS: Final = Facts(
     scheme="HMAC-SHA256 over method, URL, body and time, base64 (v3)",
     window="5 minutes",
     event_id="`eventId` of each event of a batch; of a workflow `X-HubSpot-Correlation-Id` and the"
-    " body's hash",
-    unsigned="of a workflow, a part of the id: `X-HubSpot-Correlation-Id`",
-    handshake="none; a workflow must POST: its GET, which asks for data, is answered 405",
+    " body's hash, under the type `workflow.DEAL`, by its `objectType`, or `workflow.custom`",
+    unsigned="of a workflow, the first part of the id: `X-HubSpot-Correlation-Id`",
+    handshake="none; choose POST in a workflow: a GET is answered 405",
     answer_within="5 s; to a workflow 30 s",
     retries="10 within 24 hours; of a workflow for 3 days after 5xx and 429, never after other 4xx",
     key_from="the client secret, on the app's Auth page; a workflow's action names its app",

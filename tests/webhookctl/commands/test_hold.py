@@ -390,7 +390,10 @@ def test_an_event_of_an_unreadable_type_is_listed_inspected_and_decided(
     assert "its type cannot be read" in cli("inbox", "list", "--status", "held").out
     inspected = cli("inbox", "inspect", "cut", "--source", "github").out
     assert "type issues (unreadable)" in inspected
-    assert "Read the body. If it was cut, let the provider send the event again" in inspected
+    assert (
+        "Read the body. If it was cut, let the provider send the event again under a new id"
+        in inspected
+    )
     assert "hold approve cut --source github" in inspected
     assert "hold deny cut --source github" in inspected
     replayed = cli("replay", "cut", "--source", "github").out
