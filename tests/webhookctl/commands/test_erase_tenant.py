@@ -100,7 +100,7 @@ def test_a_delivery_in_progress_is_named_until_it_has_ended(cli: Cli, tenants: I
     counts = []
     for minutes in (0, 2, 4):
         tenants.clock.advance(minutes=minutes)
-        told = cli("erase", "--tenant", "acct_9", "--yes", *WHY, "--json").data
-        counts.append((told["erased"], told["arriving"]))
+        result = cli("erase", "--tenant", "acct_9", "--yes", *WHY, "--json").data
+        counts.append((result["erased"], result["arriving"]))
 
     assert counts == [(0, 1), (0, 1), (0, 0)]

@@ -164,6 +164,9 @@ def test_every_body_survives(cli: Cli, inbox: Inbox, tmp_path: Path, name: str) 
         assert "Jörg" in shown.out
     elif name == "escapes":
         assert json.loads(found) == json.loads(BODIES[name])
+    elif name == "deep JSON":
+        # Python 3.13 parses and indents what 3.11 does not.
+        assert found.translate(None, b" \n") == BODIES[name]
     else:
         assert found == BODIES[name]
     (tmp_path / "test_it.py").write_text(shown.out, encoding="utf-8")
