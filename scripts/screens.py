@@ -23,12 +23,14 @@ from processor.telemetry import observe
 from tests.unit.support.holding import effect, hold
 from tests.unit.support.world import ACME, GITHUB, World, handler
 from tests.webhookctl.commands.stage import Lambda, MemoryTarget
+from webhook_inbox.client.connection import Selection
+from webhook_inbox.client.suggestions import Program
+from webhook_inbox.client.target import Target
 from webhook_inbox.domain.errors import Permanent
 from webhook_inbox.domain.manifest import DestinationSpec, Manifest
 from webhook_inbox.ingest.receipt import Receipt
 from webhook_inbox.queue.outcomes import RunOutcome, RunResult
 from webhookctl.__main__ import main as run_command
-from webhookctl.display.suggestions import Program
 from webhookctl.invocation import World as Outside
 from webhookctl.local.banner import banner
 from webhookctl.local.deployment.synth import Project
@@ -37,7 +39,6 @@ from webhookctl.local.http.messages import Request
 from webhookctl.local.http.server import delivery_line
 from webhookctl.local.logs import rendered
 from webhookctl.local.runtime import Runtime, Settings
-from webhookctl.target import Selection, Target
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 FILE: Final = ROOT / "docs" / "screens.md"

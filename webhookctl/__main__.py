@@ -9,14 +9,12 @@ from typing import Any, NoReturn
 import typer
 from typer.exceptions import TyperException
 
+from webhook_inbox.client.suggestions import Program
 from webhookctl.app import app
 from webhookctl.display.output import Output
-from webhookctl.display.suggestions import Program
 from webhookctl.display.untrusted import printable, printable_lines
-from webhookctl.errors import CommandError, error_object, explain
+from webhookctl.errors import FAILED, error_object, exit_status, explain
 from webhookctl.invocation import World
-
-FAILED = 1
 
 
 def main(arguments: Sequence[str] | None = None, *, world: World | None = None) -> NoReturn:
@@ -37,7 +35,7 @@ def main(arguments: Sequence[str] | None = None, *, world: World | None = None) 
         status = FAILED
         sys.stderr.write("Aborted!\n")
     except Exception as error:  # noqa: BLE001 - the user gets one line for any error
-        status = error.exit_status if isinstance(error, CommandError) else FAILED
+        status = exit_status(error)
         if outside.debug:
             sys.stderr.write(printable_lines(traceback.format_exc()))
         _show(error, words, status=status, text=f"webhookctl: {printable(explain(error))}\n")

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from webhookctl.account import Clients
+from webhook_inbox.adapters.aws.account import Clients
+from webhook_inbox.client.target import Target
 from webhookctl.errors import CommandError
-from webhookctl.target import Target
 
 IN_ALARM: Final = "ALARM"
 OK: Final = "OK"

@@ -1,24 +1,20 @@
 """The user's repository: configuration and handlers that may not be deployed yet."""
 
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Self
+from typing import Self
 
-from botocore.exceptions import ClientError
 from webhook_inbox_cdk.contents import processor_requirements
 
+from webhook_inbox.client.errors import WrongArgument
+from webhook_inbox.client.names import unknown
+from webhook_inbox.client.repository import own_directories, owned
 from webhook_inbox.configuration import inbox_toml
 from webhook_inbox.configuration.compile import compile_manifest
 from webhook_inbox.configuration.inbox_toml import Configuration
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
-from webhook_inbox.domain.similar_names import did_you_mean
-from webhookctl.errors import CommandError, WrongCall
-from webhookctl.repository import own_directories, owned
-from webhookctl.target import Target
-
-DENIED: Final = frozenset({"AccessDenied", "AccessDeniedException"})
+from webhookctl.errors import CommandError
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,56 +50,11 @@ class Checkout:
         return inbox_toml.load(self.functions / "inbox.toml", stage=stage)
 
     def source(self, name: str, stage: str) -> SourceSpec:
-        """Returns a source; raises WrongCall for an unknown name."""
+        """Returns a source; raises WrongArgument for an unknown name."""
         sources = self.configuration(stage).sources
         if name not in sources:
-            raise WrongCall(unknown("source", name, sources, where="in inbox.toml"))
+            raise WrongArgument(unknown("source", name, sources, where="in inbox.toml"))
         return sources[name]
-
-
-def known_source(target: Target, name: str) -> SourceSpec | None:
-    """Returns a deployed source; None for an unknown one."""
-    return known_manifest(target).sources.get(name)
-
-
-def known_manifest(target: Target) -> Manifest:
-    """Returns the deployed manifest; an empty one where it cannot be read.
-
-    It only adds to results, which an operator needs without that permission and of a stack of
-    another version as well.
-    """
-    try:
-        return target.manifest
-    except CommandError:
-        return Manifest()
-    except ClientError as error:
-        if error.response["Error"]["Code"] in DENIED:
-            return Manifest()
-        raise
-
-
-def require_known(target: Target, *, source: str | None, handler: str | None) -> None:
-    """Raises WrongCall for a name that is not deployed.
-
-    Call it only after a search without results: a source or handler that was removed from the
-    configuration may still have events.
-    """
-    manifest = known_manifest(target)
-    sources = dict.fromkeys((*target.urls, *manifest.sources))
-    if source is not None and source not in sources:
-        raise WrongCall(unknown("source", source, sources))
-    # The outputs list the sources; only the manifest has the handlers.
-    if handler is not None and manifest.handlers and handler not in manifest.handlers:
-        raise WrongCall(unknown("handler", handler, manifest.handlers))
-
-
-def unknown(kind: str, name: str, known: Iterable[str], *, where: str = "") -> str:
-    """Returns the error for an unknown name: all known ones, and the most similar one."""
-    names = list(known)
-    place = f" {where}" if where else ""
-    there = f"no {kind} {name}{place}; known {kind}s: {', '.join(names) or 'none'}"
-    guess = did_you_mean(name, names)
-    return f"{there}; {guess}" if guess else there
 
 
 def _require_owned(functions: Path) -> None:

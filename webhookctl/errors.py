@@ -7,6 +7,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from typer.exceptions import TyperException
 
 from webhook_inbox.adapters.aws.errors import may_pass
+from webhook_inbox.client.errors import WrongArgument
 from webhook_inbox.domain.errors import InboxError, Unavailable
 from webhookctl.display.untrusted import printable
 
@@ -14,15 +15,9 @@ from webhookctl.display.untrusted import printable
 class CommandError(Exception):
     """The command cannot continue; the text is one line that names the remedy."""
 
-    exit_status = 1
 
-
-class WrongCall(CommandError):
-    """An argument cannot be used: it names nothing that exists, or its value is refused."""
-
-    exit_status = 2
-
-
+FAILED: Final = 1
+WRONG_USAGE: Final = 2
 LOG_IN: Final = (
     "log in again (`aws login`, or `aws sso login` for a profile of IAM Identity Center), or choose"
     " another --profile"
@@ -62,6 +57,11 @@ _BY_CODE: Final = {
 }
 INSTALL: Final = "run `pip install 'webhook-inbox[cdk,dev]'`, or `make setup` in a clone"
 DEFAULT: Final = "run it again with --debug to see where"
+
+
+def exit_status(error: Exception) -> int:
+    """Returns the exit status for an error."""
+    return WRONG_USAGE if isinstance(error, WrongArgument) else FAILED
 
 
 def explain(error: Exception) -> str:

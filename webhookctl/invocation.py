@@ -1,6 +1,5 @@
 """The invocation of a command, and the options that commands share."""
 
-import getpass
 import inspect
 import json
 import os
@@ -16,17 +15,19 @@ from typing import Annotated, Any, Final
 import typer
 
 from webhook_inbox.adapters.system import SystemClock, SystemRandomness
+from webhook_inbox.client.client import InboxClient
+from webhook_inbox.client.connection import Selection, connect
+from webhook_inbox.client.names import require_known
+from webhook_inbox.client.suggestions import Program
+from webhook_inbox.client.target import NoStack, Target
 from webhook_inbox.domain.model import Overview, Run
 from webhook_inbox.domain.ports import Clock
 from webhook_inbox.ledger import audit
-from webhook_inbox.ledger.audit import Actor, AuditedAction, Proof
+from webhook_inbox.ledger.audit import Actor, AuditedAction
 from webhook_inbox.ledger.schema import dedupe_key
-from webhookctl.checkout import require_known
 from webhookctl.display.output import Output
-from webhookctl.display.suggestions import Program
 from webhookctl.display.times import require_window
 from webhookctl.errors import CommandError
-from webhookctl.target import NoStack, Selection, Target, connect
 
 # Parameters that several commands share.
 EventId = Annotated[str, typer.Argument(metavar="EVENT_ID", help="The event's id at the provider.")]
@@ -117,15 +118,18 @@ class Invocation:
         return self.world.program.on(self.selection)
 
     @cached_property
-    def caller(self) -> str:
-        """The caller's ARN from STS; for the inbox on this machine, the user's name."""
-        if self.target.local:
-            return getpass.getuser()
-        return str(self.target.client("sts").get_caller_identity()["Arn"])
+    def client(self) -> InboxClient:
+        """The operations on the selected inbox; as `target`."""
+        return InboxClient(self.target, write=True, program=self.program, clock=self.clock)
 
     def actor(self, by: str | None) -> Actor:
         """Returns the caller as the audit records it, on behalf of the name that `--by` gives."""
-        return Actor(self.caller, Proof.LOCAL if self.target.local else Proof.STS, by or "")
+        return self.client.actor(by or "")
+
+    @property
+    def caller(self) -> str:
+        """The name of the caller."""
+        return self.actor(None).name
 
     @contextmanager
     def audited(

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from webhook_inbox.client.target import Target
 from webhook_inbox.domain.metrics import VERIFIED_WITH_PREVIOUS, namespace
-from webhookctl.target import Target
 
 # CloudWatch keeps values of one minute for 15 days.
 LOOK_BACK: Final = timedelta(days=14)

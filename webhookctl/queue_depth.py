@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from webhook_inbox.adapters.aws.sqs import LOOK_BACK
-from webhookctl.display.times import span
+from webhook_inbox.client.target import Target
+from webhook_inbox.client.times import span
 from webhookctl.preflight.reader import Reader, Unread
-from webhookctl.target import Target
 
 COUNTS: Final = (
     "ApproximateNumberOfMessages",

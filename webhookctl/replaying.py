@@ -6,12 +6,13 @@ from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from typing import Any, Final
 
+from webhook_inbox.client.errors import WrongArgument
+from webhook_inbox.client.target import Target
 from webhook_inbox.domain.ports import Clock
 from webhook_inbox.replay.report import SAMPLE, ReplayReport
 from webhook_inbox.replay.request import InvalidRequestError
 from webhookctl.display.output import Advance, counted
-from webhookctl.errors import CommandError, WrongCall
-from webhookctl.target import Target
+from webhookctl.errors import CommandError
 
 # Seconds of work per invocation at the given rate, so that progress is visible.
 STEP_SECONDS: Final = 5
@@ -33,7 +34,7 @@ def invoke(target: Target, payload: Payload) -> ReplayReport:
     """Invokes the replay function once.
 
     Raises:
-        WrongCall: the function refuses the request.
+        WrongArgument: the function refuses the request.
         CommandError: it failed, maybe after it had sent some runs.
     """
     answer = target.client("lambda").invoke(
@@ -46,7 +47,7 @@ def invoke(target: Target, payload: Payload) -> ReplayReport:
         fault = data if isinstance(data, dict) else {}
         message = fault.get("errorMessage") or "see its log"
         if fault.get("errorType") == InvalidRequestError.__name__:
-            raise WrongCall(message)
+            raise WrongArgument(message)
         rest = "this call sent nothing" if payload["dry_run"] else SENT_ONCE
         raise CommandError(f"the replay function failed: {message}; {rest}")
     known = {field.name for field in fields(ReplayReport)}

@@ -12,10 +12,10 @@ from scripts.realinput.delivery import Sender, wait_until
 from scripts.realinput.judgement import Claim, Expected, Observer, claims
 from scripts.realinput.payloads import Payload
 from scripts.realinput.session import FUNCTIONS, Session
+from webhook_inbox.adapters.aws.account import loopback_client
 from webhook_inbox.configuration.compile import compile_manifest
 from webhookctl.errors import CommandError
 from webhookctl.local.inbox import LocalInbox
-from webhookctl.local.processes.ministack import client
 
 # The sink stops once one in so many events was delivered.
 SHARE_BEFORE_OUTAGE: Final = 4
@@ -45,7 +45,9 @@ class Run:
         self._sender = Sender(session.front, session.secrets)
         self._observer = Observer(
             Expected.of(payloads, compile_manifest(FUNCTIONS, stage="local")),
-            client=client("dynamodb", endpoint=session.endpoint, credentials=session.credentials),
+            client=loopback_client(
+                "dynamodb", endpoint=session.endpoint, credentials=session.credentials
+            ),
             table=session.outputs["TableName"],
             sink=session.sink,
         )

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from scripts.realinput.chaos import IMPATIENT
+from webhook_inbox.client import local_session
 from webhookctl.errors import CommandError
-from webhookctl.local import state
 from webhookctl.local.dev_secrets import FILE
 from webhookctl.local.inbox import LocalInbox
 
@@ -40,7 +40,7 @@ def running(directory: Path, given: Mapping[str, str]) -> Session:
     Raises:
         CommandError: there is none.
     """
-    found = state.read(directory)
+    found = local_session.read(directory)
     if found is None:
         message = f"no session runs here ({directory}): start `make dev`, or use --own"
         raise CommandError(message)

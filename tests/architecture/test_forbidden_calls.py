@@ -43,8 +43,9 @@ CALLS = {
     (None, "hash"),  # the hash of a text differs between processes
     (None, "input"),
 }
-# Adapters and their doubles, the HTTP client, and the event loop that async handlers run in.
-PORTS = ("adapters/", "destinations/client/", "handlers/coroutines.py")
+# Adapters and their doubles, the HTTP client, the event loop that async handlers run in, and what
+# runs on an operator's machine only: it never ships, so it is never simulated.
+PORTS = ("adapters/", "client/", "destinations/client/", "handlers/coroutines.py")
 # Part of the build, never of a function, so never simulated.
 EXEMPT = {
     "configuration/compile.py": "writes the manifest at synth",

@@ -11,6 +11,8 @@ from tests.unit.support import holding
 from tests.unit.support.world import handler
 from tests.webhookctl.commands.stage import MANIFEST, PREFIX, STACK_ID, Inbox, Lambda, MemoryTarget
 from tests.webhookctl.commands.test_doctor import Account, passed
+from webhook_inbox.client.connection import Selection
+from webhook_inbox.client.target import Target
 from webhook_inbox.domain.errors import Permanent, Skipped
 from webhook_inbox.domain.manifest import BreakerSpec, DestinationSpec
 from webhook_inbox.domain.ports import Clock
@@ -19,7 +21,6 @@ from webhookctl.commands import destinations, erase, handlers, hold, tenants
 from webhookctl.console.commands import told
 from webhookctl.invocation import Invocation
 from webhookctl.invocation import World as Outside
-from webhookctl.target import Selection, Target
 
 RIGHT = "the-secret-that-the-provider-has"
 SEEDED = replace(

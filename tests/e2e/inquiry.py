@@ -15,6 +15,7 @@ from tests.waiting import eventually
 from webhook_inbox import providers
 from webhook_inbox.adapters.aws.dynamodb import DynamoTable
 from webhook_inbox.adapters.aws.s3 import S3Blobs
+from webhook_inbox.client.secret_documents import SecretDocuments
 from webhook_inbox.configuration.compile import compile_manifest
 from webhook_inbox.domain.manifest import DEFAULT_LANE, Manifest
 from webhook_inbox.domain.model import Overview, Run, Status
@@ -23,7 +24,6 @@ from webhook_inbox.domain.timestamps import to_ms, to_seconds
 from webhook_inbox.ledger.deadlines import overdue_at
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import RUN_LIFE, due_bucket, run_key
-from webhookctl.secret_documents import SecretDocuments
 
 T = TypeVar("T")
 FRAGILE = "fragile"

@@ -19,6 +19,8 @@ from tests.e2e.whole_inbox import WholeInbox
 from tests.unit.support import holding
 from tests.waiting import eventually
 from webhook_inbox.adapters.system import SystemClock
+from webhook_inbox.client.connection import LOCAL
+from webhook_inbox.client.target import Target
 from webhook_inbox.domain.model import EventStatus, Status
 from webhook_inbox.domain.secret_document import SOURCES
 from webhook_inbox.handlers.approvals import ApprovalRequest
@@ -28,7 +30,6 @@ from webhookctl.console import actions
 from webhookctl.console.commands import told
 from webhookctl.console.views import MENU
 from webhookctl.invocation import Invocation
-from webhookctl.target import LOCAL, Target
 
 WORK, ANNOUNCE, HANDLER, CALLED = "lab.work", "github.announce", "agent.hand_over", "model"
 REASON = "agreed in the incident"

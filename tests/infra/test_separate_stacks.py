@@ -18,6 +18,7 @@ from tests.infra.alarm_states import sources
 from tests.infra.conftest import INBOX, write_functions
 from tests.infra.template import Template, named
 from tests.waiting import eventually
+from webhook_inbox.client.target import Target
 from webhook_inbox.domain.errors import ConfigurationError
 from webhookctl.__main__ import main
 from webhookctl.invocation import World
@@ -27,7 +28,6 @@ from webhookctl.local.http.gateway import Gateway
 from webhookctl.local.http.server import Front
 from webhookctl.local.processes.ministack import Ministack
 from webhookctl.local.runtime import api_id
-from webhookctl.target import Target
 
 # Two stages, and two stacks of one stage, in one app: their names as CloudFormation has them.
 STACKS = {"WebhookInbox-dev": "dev", "WebhookInbox-prod": "prod", "Shop-prod": "prod"}

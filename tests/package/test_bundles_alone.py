@@ -36,13 +36,13 @@ from webhook_inbox_cdk.vendor import vendored
 from tests.functions.invocations import http_event, sqs_event, sqs_record
 from tests.package.lambda_runtime import RunningFunction, running
 from webhook_inbox import providers
+from webhook_inbox.client.secret_documents import SecretDocuments
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.provider import Sample
 from webhookctl.local import dev_secrets
 from webhookctl.local.deployment.assembly import Assembly
 from webhookctl.local.deployment.deploy import Deployer
 from webhookctl.local.processes.ministack import Ministack
-from webhookctl.secret_documents import SecretDocuments
 
 CLONE = Path(__file__).resolve().parents[2]
 EVENTS = CLONE / "events"

@@ -13,10 +13,10 @@ import mcp_types as types
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
+from webhook_inbox.client.suggestions import NAME as CONSOLE_SCRIPT
+from webhook_inbox.client.suggestions import Program
 from webhookctl.agents.tools import TOOLS, AgentTool
 from webhookctl.display.output import cut
-from webhookctl.display.suggestions import NAME as CONSOLE_SCRIPT
-from webhookctl.display.suggestions import Program
 from webhookctl.display.untrusted import printable
 
 NAME: Final = "webhook-inbox"

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from webhook_inbox.client.times import iso
 from webhook_inbox.ledger.audit import AuditedAction
 from webhookctl.alarm_states import (
     IN_ALARM,
@@ -17,7 +18,6 @@ from webhookctl.alarm_states import (
 from webhookctl.command_tree import CommandTree
 from webhookctl.display.output import counted
 from webhookctl.display.table import Column, Fit
-from webhookctl.display.times import iso
 from webhookctl.errors import CommandError
 from webhookctl.invocation import By, Invocation, takes_options
 

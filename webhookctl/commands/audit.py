@@ -7,13 +7,14 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from webhook_inbox.client.times import iso
 from webhook_inbox.ledger.audit import AuditedAction, AuditEntry, find
 from webhook_inbox.ledger.schema import dedupe_key
 from webhook_inbox.replay.request import STOP_AT_FAILURES
 from webhookctl.display.history import action_object
 from webhookctl.display.output import counted
 from webhookctl.display.table import Column, Fit
-from webhookctl.display.times import iso, moment
+from webhookctl.display.times import moment
 from webhookctl.invocation import Invocation, Limit, Since, Until, takes_options
 from webhookctl.search import WINDOW
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from webhook_inbox.adapters.system import SystemRandomness
+from webhook_inbox.client.names import require_known
 from webhook_inbox.domain.model import Overview
 from webhook_inbox.handlers.completions.journal import WaitState
 from webhook_inbox.handlers.completions.receiver import (
@@ -15,7 +16,6 @@ from webhook_inbox.handlers.completions.receiver import (
 )
 from webhook_inbox.handlers.completions.results import Ending, TooLarge, Unreadable, read
 from webhook_inbox.handlers.completions.tokens import WaitAddress, place_of
-from webhookctl.checkout import require_known
 from webhookctl.commands.secrets import read_value
 from webhookctl.errors import CommandError
 from webhookctl.invocation import By, Handler, Invocation, Source, parsed, takes_options

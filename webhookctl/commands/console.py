@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from webhook_inbox.adapters.system import SystemRandomness
-from webhookctl.checkout import known_manifest
+from webhook_inbox.client.names import known_manifest
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, takes_options
 

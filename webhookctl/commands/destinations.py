@@ -7,6 +7,10 @@ from typing import Annotated, Any, Final
 import typer
 
 from webhook_inbox.adapters.system import SystemRandomness
+from webhook_inbox.client.errors import WrongArgument
+from webhook_inbox.client.names import unknown
+from webhook_inbox.client.times import iso, relative, span
+from webhook_inbox.client.waiting import WaitingRuns, waiting_runs
 from webhook_inbox.destinations.circuit import Circuit, Phase, breaker_key, circuit_from, limit_key
 from webhook_inbox.destinations.gate import WAITS_FOR, spelled_rate
 from webhook_inbox.destinations.manual_circuit import CircuitRequest, close_circuit, open_circuit
@@ -16,14 +20,11 @@ from webhook_inbox.domain.model import Run
 from webhook_inbox.domain.ports import Item, Key
 from webhook_inbox.domain.timestamps import EPOCH, from_ms, to_ms
 from webhook_inbox.ledger.schema import RUN_LIFE, live
-from webhookctl.checkout import unknown
 from webhookctl.command_tree import CommandTree
 from webhookctl.display.output import counted
 from webhookctl.display.table import Column, Fit
-from webhookctl.display.times import iso, relative, span
-from webhookctl.errors import CommandError, WrongCall
+from webhookctl.errors import CommandError
 from webhookctl.invocation import By, Invocation, Why, takes_options
-from webhookctl.waiting import WaitingRuns, waiting_runs
 
 COLUMNS: Final = (
     Column("DESTINATION", Fit.NAME),
@@ -110,10 +111,10 @@ def close_destination(call: Invocation, *, name: Name, reason: Why = "", by: By 
 
 
 def _wish(call: Invocation, name: str, reason: str, by: str | None) -> CircuitRequest:
-    """Returns the request; raises WrongCall for an unknown destination."""
+    """Returns the request; raises WrongArgument for an unknown destination."""
     specs = call.target.manifest.destinations
     if name not in specs:
-        raise WrongCall(unknown("destination", name, specs))
+        raise WrongArgument(unknown("destination", name, specs))
     return CircuitRequest(name, call.actor(by), reason, call.clock.now())
 
 

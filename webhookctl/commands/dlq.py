@@ -8,15 +8,15 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from webhook_inbox.client.names import known_manifest
+from webhook_inbox.client.times import iso, span
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.model import Run
 from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.ledger.schema import DEAD_FROM, RUN_LIFE
-from webhookctl.checkout import known_manifest
 from webhookctl.command_tree import CommandTree
 from webhookctl.display.output import cut
 from webhookctl.display.table import Column, Fit
-from webhookctl.display.times import iso, span
 from webhookctl.errors import CommandError
 from webhookctl.explain.failures import group_of
 from webhookctl.invocation import Invocation, takes_options

@@ -9,6 +9,7 @@ from typing import Annotated, Final
 import typer
 
 from webhook_inbox.adapters.system import SystemRandomness
+from webhook_inbox.client.times import iso
 from webhook_inbox.domain.quotas import token
 from webhook_inbox.domain.timestamps import MILLISECOND
 from webhook_inbox.ledger.audit import AuditedAction, EventName
@@ -17,7 +18,6 @@ from webhook_inbox.ledger.erasure import erase as erase_payload
 from webhook_inbox.ledger.schema import EVENT_LIFE, dedupe_key
 from webhookctl.commands.inbox import the_one
 from webhookctl.display.output import counted
-from webhookctl.display.times import iso
 from webhookctl.errors import CommandError
 from webhookctl.invocation import By, Invocation, Reason, Source, takes_options
 

@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from webhook_inbox.client.names import require_known
+from webhook_inbox.client.suggestions import quoted
 from webhook_inbox.domain.model import Overview, Run, Status
-from webhookctl.checkout import require_known
 from webhookctl.commands.bulk_export import INDEX_LAG, Export, export_hours, hours, place_of
 from webhookctl.commands.inbox import the_one_shown
 from webhookctl.display.event import body_object, event_object
@@ -17,7 +18,6 @@ from webhookctl.display.generated_test import INLINE, GeneratedTest, generate, i
 from webhookctl.display.output import counted
 from webhookctl.display.personal import Masks, ShowPersonal
 from webhookctl.display.times import moment
-from webhookctl.display.untrusted import quoted
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Handler, Invocation, Since, Source, Until, takes_options
 from webhookctl.local.http.server import DEFAULT_PORT

@@ -6,15 +6,16 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from webhook_inbox.client.names import require_known
+from webhook_inbox.client.suggestions import Command
+from webhook_inbox.client.times import iso, relative
 from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.domain.ports import Key
 from webhook_inbox.domain.quotas import token
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import DEAD_FROM, RUN_LIFE, dead_due_at, key_of_run
-from webhookctl.checkout import require_known
 from webhookctl.display.output import counted
-from webhookctl.display.suggestions import Command
-from webhookctl.display.times import iso, moment, relative
+from webhookctl.display.times import moment
 from webhookctl.explain.failures import FailureGroups, Failures
 from webhookctl.invocation import (
     EventType,

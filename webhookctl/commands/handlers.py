@@ -1,17 +1,14 @@
 """`handlers`: lists, pauses and resumes handlers without a deployment."""
 
-from collections import Counter
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 
-from webhook_inbox.domain.manifest import HandlerSpec
-from webhook_inbox.ledger.pauses import RESUMPTION, Controls, Pause, Subject, controls
-from webhookctl.checkout import known_manifest, require_known
+from webhook_inbox.client.handlers import HandlerState
 from webhookctl.command_tree import CommandTree
+from webhookctl.display.pauses import pause_text
 from webhookctl.display.table import Column, Fit
 from webhookctl.invocation import By, Invocation, Why, takes_options
-from webhookctl.pausing import pause_object, pause_subject, pause_text, print_state, resume_subject
 
 COLUMNS: Final = (
     Column("HANDLER", Fit.NAME),
@@ -32,57 +29,23 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="The handler, as liste
 @takes_options
 def list_handlers(call: Invocation) -> None:
     """List the handlers, their pauses and their waiting runs."""
-    said = controls(call.target.table)
-    specs = known_manifest(call.target).handlers
-    waiting = _waiting(call, said)
-    rows = [
-        handler_object(name, specs.get(name), said.get((Subject.HANDLER, name)), waiting[name])
-        for name in dict.fromkeys((*specs, *_named(said)))
-    ]
+    handlers = list(call.client.handlers.list())
     if call.as_json:
-        for row in rows:
-            call.output.json(row)
+        call.output.results(handlers)
         return
-    if rows:
-        call.output.table(COLUMNS, [_row(row) for row in rows])
-    if not specs:
+    if handlers:
+        call.output.table(COLUMNS, [_row(each) for each in handlers])
+    if all(each.source is None for each in handlers):
         call.output.note(
             "Only handlers that were ever paused: to list all, deploy again, or request the"
             " permission cloudformation:GetTemplateSummary."
         )
 
 
-def _waiting(call: Invocation, said: Controls) -> Counter[str]:
-    """Returns the number of runs that wait for each handler's resumption."""
-    if not _named(said):
-        return Counter()
-    runs = call.target.ledger().due_runs()
-    return Counter(run.handler for run in runs if run.waits_for == RESUMPTION)
-
-
-def _named(said: Controls) -> list[str]:
-    return [name for subject, name in said if subject is Subject.HANDLER]
-
-
-def handler_object(
-    name: str, spec: HandlerSpec | None, control: Pause | None, waiting: int
-) -> dict[str, Any]:
-    """Returns a handler as JSON data; unknown values are null."""
-    return {
-        "handler": name,
-        "source": spec.source if spec else None,
-        "types": list(spec.types) if spec else None,
-        "lane": spec.lane if spec else None,
-        "order": spec.order.kind if spec and spec.order else None,
-        **pause_object(control),
-        "waiting": waiting,
-    }
-
-
-def _row(handler: dict[str, Any]) -> tuple[object, ...]:
-    named = (handler["handler"], handler["source"] or "-", ", ".join(handler["types"] or "-"))
-    runs = (handler["lane"] or "-", handler["order"] or "-", handler["waiting"])
-    return (*named, *runs, pause_text(handler))
+def _row(each: HandlerState) -> tuple[object, ...]:
+    about = (each.handler, each.source or "-", ", ".join(each.types or "-"))
+    runs = (each.lane or "-", each.order or "-", each.waiting)
+    return (*about, *runs, pause_text(each))
 
 
 @app.command("pause")
@@ -100,8 +63,10 @@ def pause_handler(
     event, such as a cancellation, can take effect before a paused one. `tenants pause` pauses all
     handlers of one tenant.
     """
-    require_known(call.target, source=None, handler=name)
-    pause_subject(call, Subject.HANDLER, name, reason, by)
+    paused = call.client.handlers.pause(name, reason=reason, by=call.actor(by))
+    call.output.result(paused, f"{name} is paused")
+    again = call.program.command("handlers resume", argument=name)
+    call.output.note(f"Takes effect within 5 seconds. Resume it with `{again}`.")
 
 
 @app.command("resume")
@@ -111,7 +76,6 @@ def resume_handler(call: Invocation, *, name: Name, reason: Why = "", by: By = N
 
     Runs of a serial handler keep their order and continue within 20 minutes.
     """
-    resume_subject(call, Subject.HANDLER, name, reason, by)
-    waiting = _waiting(call, controls(call.target.table))[name]
-    print_state(call, Subject.HANDLER, name, paused=False, waiting=waiting)
-    call.output.note(f"Waiting runs: {waiting}; sending starts within a minute.")
+    resumed = call.client.handlers.resume(name, reason=reason, by=call.actor(by))
+    call.output.result(resumed, f"{name} is resumed")
+    call.output.note(f"Waiting runs: {resumed.waiting}; sending starts within a minute.")

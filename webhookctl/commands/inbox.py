@@ -7,6 +7,10 @@ from typing import Annotated, Final
 
 import typer
 
+from webhook_inbox.client.names import known_manifest, known_source, require_known
+from webhook_inbox.client.suggestions import Command
+from webhook_inbox.client.target import Target
+from webhook_inbox.client.times import iso, spelled
 from webhook_inbox.domain.manifest import matches
 from webhook_inbox.domain.model import EventStatus, Overview, Run, StoredEvent
 from webhook_inbox.domain.ports import Item
@@ -17,15 +21,13 @@ from webhook_inbox.ledger.audit import EventName
 from webhook_inbox.ledger.pauses import RESUMPTIONS, TENANT_RESUMPTION, Subject, control_key
 from webhook_inbox.ledger.schema import conflict_key, dedupe_key
 from webhook_inbox.queue.line import TURN, Line
-from webhookctl.checkout import known_manifest, known_source, require_known
 from webhookctl.command_tree import CommandTree
 from webhookctl.display.event import advice, body_object, event_object, run_notes
 from webhookctl.display.evidence import Logs
 from webhookctl.display.inspection import Inspection, print_event
 from webhookctl.display.personal import Masks, ShowPersonal
-from webhookctl.display.suggestions import Command
 from webhookctl.display.table import ELLIPSIS, Column, Fit
-from webhookctl.display.times import iso, moment, spelled
+from webhookctl.display.times import moment
 from webhookctl.errors import CommandError
 from webhookctl.explain.next_action import Steps
 from webhookctl.invocation import (
@@ -41,7 +43,6 @@ from webhookctl.invocation import (
     takes_options,
 )
 from webhookctl.search import ATTENDED, WINDOW, Wanted, find
-from webhookctl.target import Target
 
 HOUR: Final = timedelta(hours=1)
 COLUMNS: Final = (

@@ -15,12 +15,12 @@ from urllib.parse import urlsplit
 import typer
 from pydantic import ValidationError
 
+from webhook_inbox.client.suggestions import quoted
 from webhook_inbox.configuration.addresses import MEANING, kind_of
 from webhook_inbox.configuration.destination import Destination
 from webhook_inbox.configuration.document import Alarms
 from webhook_inbox.domain.manifest import SINK
 from webhookctl.display.output import counted
-from webhookctl.display.untrusted import quoted
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, offline
 

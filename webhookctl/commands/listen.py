@@ -10,18 +10,19 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from webhook_inbox.client.metered import MeteredTable
+from webhook_inbox.client.names import require_known
+from webhook_inbox.client.times import iso, spelled
 from webhook_inbox.domain.errors import Permanent, Skipped
 from webhook_inbox.domain.ports import Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms
 from webhook_inbox.ledger.queries import Ledger, Received
-from webhookctl.checkout import require_known
 from webhookctl.commands.tail import HANGING
 from webhookctl.deliveries.forward import PREFIX, Forwarder
 from webhookctl.display.personal import Masks, ShowPersonal
-from webhookctl.display.times import iso, moment, spelled
+from webhookctl.display.times import moment
 from webhookctl.following.arrivals import Arrivals
 from webhookctl.following.connection import Connection
-from webhookctl.following.metered import MeteredTable
 from webhookctl.following.place import PlaceFile
 from webhookctl.invocation import (
     EventType,

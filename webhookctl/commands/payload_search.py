@@ -9,17 +9,18 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from webhook_inbox.client.metered import MeteredTable
+from webhook_inbox.client.names import require_known
+from webhook_inbox.client.times import iso, span
 from webhook_inbox.domain.errors import Permanent, Skipped
 from webhook_inbox.domain.model import Overview
 from webhook_inbox.domain.prices import S3_GETS
 from webhook_inbox.ledger.queries import Ledger, Received
 from webhook_inbox.replay.body_condition import compiled, is_true, value_of
-from webhookctl.checkout import require_known
 from webhookctl.display.output import counted, cut, priced
 from webhookctl.display.personal import Masks, ShowPersonal
 from webhookctl.display.table import Column, Fit
-from webhookctl.display.times import iso, moment, span
-from webhookctl.following.metered import MeteredTable
+from webhookctl.display.times import moment
 from webhookctl.invocation import EventType, Invocation, Limit, Source, Until, takes_options
 from webhookctl.search import Wanted, read_ahead
 

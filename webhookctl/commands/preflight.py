@@ -8,7 +8,8 @@ from typing import Annotated, Final
 
 import typer
 
-from webhookctl.account import resolve
+from webhook_inbox.adapters.aws.account import resolve
+from webhook_inbox.client.connection import LOCAL, VARIABLE
 from webhookctl.checkout import Checkout
 from webhookctl.display.checks import failed, result_object, show, summarize
 from webhookctl.errors import CommandError
@@ -18,7 +19,6 @@ from webhookctl.preflight.identity import cdk_settings, of_cdk
 from webhookctl.preflight.plan import Plan
 from webhookctl.preflight.reader import Reader
 from webhookctl.preflight.result import Result
-from webhookctl.target import LOCAL, VARIABLE
 
 # The name of a stack is this or the context value `stack`, a dash and the stage.
 PREFIX: Final = "WebhookInbox"

@@ -12,6 +12,8 @@ import typer
 from webhook_inbox import providers
 from webhook_inbox.adapters.https import HttpsFetcher
 from webhook_inbox.adapters.system import SystemRandomness
+from webhook_inbox.client.names import known_source, require_known
+from webhook_inbox.client.times import iso
 from webhook_inbox.domain.errors import Permanent, Reason, Unavailable
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.secrets import SecretCache
@@ -26,7 +28,7 @@ from webhook_inbox.ingest.rejected import (
 )
 from webhook_inbox.ingest.release import ReleaseVerdict, Reverification, ReverifiedDelivery
 from webhook_inbox.ledger.audit import AuditedAction
-from webhookctl.checkout import Checkout, known_source, require_known
+from webhookctl.checkout import Checkout
 from webhookctl.command_tree import CommandTree
 from webhookctl.diagnosis.diagnose import Diagnosis, diagnose
 from webhookctl.diagnosis.hypothesis import Trial
@@ -35,7 +37,7 @@ from webhookctl.display.output import counted
 from webhookctl.display.personal import Masks, ShowPersonal
 from webhookctl.display.rejected import print_rejected, print_results, rejected_object
 from webhookctl.display.table import Column, Fit
-from webhookctl.display.times import iso, moment
+from webhookctl.display.times import moment
 from webhookctl.errors import CommandError
 from webhookctl.invocation import (
     Body,

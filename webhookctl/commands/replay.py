@@ -7,6 +7,10 @@ from typing import Annotated, Any, Final
 import typer
 
 from webhook_inbox.adapters.system import SystemRandomness
+from webhook_inbox.client.errors import WrongArgument
+from webhook_inbox.client.names import known_manifest, require_known
+from webhook_inbox.client.suggestions import Command
+from webhook_inbox.client.times import iso
 from webhook_inbox.domain.manifest import matches
 from webhook_inbox.domain.model import EventStatus
 from webhook_inbox.domain.quotas import token
@@ -14,11 +18,9 @@ from webhook_inbox.ledger import audit
 from webhook_inbox.ledger.audit import AuditedAction, AuditRecord
 from webhook_inbox.replay.report import WOULD_SEND, ReplayReport
 from webhook_inbox.replay.request import BY_RECEIPT, ReplayRequest
-from webhookctl.checkout import known_manifest, require_known
 from webhookctl.commands import replay_output as shown
-from webhookctl.display.suggestions import Command
-from webhookctl.display.times import iso, moment
-from webhookctl.errors import CommandError, WrongCall
+from webhookctl.display.times import moment
+from webhookctl.errors import CommandError
 from webhookctl.invocation import (
     By,
     EventType,
@@ -267,11 +269,13 @@ class _Job:
     def _shown(self, selection: str) -> ReplayReport:
         try:
             return self._replaying.show(selection, self._limit)
-        except WrongCall as error:
+        except WrongArgument as error:
             if selection not in str(error):
                 raise
             listed = self._call.program.command("replay", "--status", "dead_letter")
-            raise WrongCall(f"{error}: list the runs again, for example with `{listed}`") from error
+            raise WrongArgument(
+                f"{error}: list the runs again, for example with `{listed}`"
+            ) from error
 
     # -- a dry run
 

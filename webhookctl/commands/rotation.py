@@ -5,18 +5,19 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from webhook_inbox.client.errors import WrongArgument
+from webhook_inbox.client.names import unknown
+from webhook_inbox.client.secret_documents import SecretChange
+from webhook_inbox.client.times import iso, relative
 from webhook_inbox.domain.secret_document import HANDLERS, SOURCES, TOOLS
 from webhook_inbox.domain.secrets import LIFE
 from webhook_inbox.ledger.audit import AuditedAction
-from webhookctl.checkout import unknown
 from webhookctl.commands.secrets import bounded, deployed_reader, read_value
 from webhookctl.display.secrets import STATES, NamedSecret, named_secrets
 from webhookctl.display.table import Column, Fit
-from webhookctl.display.times import iso, relative
-from webhookctl.errors import CommandError, WrongCall
+from webhookctl.errors import CommandError
 from webhookctl.invocation import By, Invocation, Why, takes_options
 from webhookctl.metrics import last_verified_with_previous
-from webhookctl.secret_documents import Change
 
 # A provider retries for days; a longer overlap is a rotation without an end, `secrets set`.
 LONGEST: Final = timedelta(days=30)
@@ -60,13 +61,13 @@ def rotate(
     ) as counts:
         change = target.secret_documents.rotate(reader, name, value, now=now, until=until)
         counts[change] += 1
-    replaced = change is Change.REPLACED
+    replaced = change is SecretChange.REPLACED
     if call.as_json:
         end = iso(until) if replaced else None
         call.output.json({"name": name, "change": str(change), "previous_until": end})
         return
     call.output.line(_told(name, change, until))
-    if change is not Change.UNCHANGED:
+    if change is not SecretChange.UNCHANGED:
         call.output.note(f"The functions use it within {LIFE // timedelta(seconds=1)} s.")
     if replaced:
         status = call.program.command("secrets status", argument=name)
@@ -75,10 +76,10 @@ def rotate(
         )
 
 
-def _told(name: str, change: Change, until: datetime) -> str:
-    if change is Change.UNCHANGED:
+def _told(name: str, change: SecretChange, until: datetime) -> str:
+    if change is SecretChange.UNCHANGED:
         return f"Unchanged: {name} already has this value."
-    if change is Change.CREATED:
+    if change is SecretChange.CREATED:
         return f"Set {name}, which had no value."
     return f"Rotated {name}; the previous value is valid until {iso(until)}."
 
@@ -139,7 +140,7 @@ def status(
     every = named_secrets(target.manifest, {**stored, TOOLS: {}})
     found = [each for each in every if name in {None, each.name}]
     if name is not None and not found:
-        raise WrongCall(unknown("secret", name, [each.name for each in every]))
+        raise WrongArgument(unknown("secret", name, [each.name for each in every]))
     rotating = [each for each in found if each.values > 1]
     used = last_verified_with_previous(target, _sources(rotating), now)
     rows = [_status_object(each, used, now) for each in found]

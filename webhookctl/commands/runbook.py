@@ -5,9 +5,9 @@ from typing import Annotated, Final
 
 import typer
 
+from webhook_inbox.client.errors import WrongArgument
+from webhook_inbox.client.suggestions import Command
 from webhook_inbox.domain.similar_names import did_you_mean
-from webhookctl.display.suggestions import Command
-from webhookctl.errors import WrongCall
 from webhookctl.invocation import Invocation, takes_options
 from webhookctl.runbook import COMMANDS, PROGRAM, RunbookSection, sections
 
@@ -29,7 +29,7 @@ def runbook(
     found = sections().get(section)
     if found is None:
         known = did_you_mean(section, sections()) or f"the sections are {', '.join(_names())}"
-        raise WrongCall(f"no section {section}; {known}")
+        raise WrongArgument(f"no section {section}; {known}")
     if call.as_json:
         text = _for_target(call, found.markdown)
         call.output.json({"section": section, "title": found.title, "markdown": text})

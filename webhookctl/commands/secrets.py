@@ -9,6 +9,11 @@ from typing import Annotated, Final
 import typer
 
 from webhook_inbox import providers
+from webhook_inbox.client.errors import WrongArgument
+from webhook_inbox.client.names import known_manifest, known_source, unknown
+from webhook_inbox.client.secret_documents import SecretChange
+from webhook_inbox.client.target import NoStack, Target
+from webhook_inbox.client.times import iso
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.secret_document import HANDLERS, SOURCES, TOOLS
@@ -16,20 +21,17 @@ from webhook_inbox.domain.secrets import LIFE
 from webhook_inbox.domain.timestamps import duration
 from webhook_inbox.ingest import enrolment
 from webhook_inbox.ledger.audit import AuditedAction
-from webhookctl.checkout import Checkout, known_manifest, known_source, unknown
+from webhookctl.checkout import Checkout
 from webhookctl.command_tree import CommandTree
 from webhookctl.display.secrets import named_secrets, secret_object
 from webhookctl.display.table import Column, Fit
-from webhookctl.display.times import iso
-from webhookctl.errors import CommandError, WrongCall
+from webhookctl.errors import CommandError
 from webhookctl.invocation import By, Invocation, Why, takes_options
-from webhookctl.secret_documents import Change
-from webhookctl.target import NoStack, Target
 
 WORDS: Final = {
-    Change.CREATED: "Set {}, which had no value.",
-    Change.REPLACED: "Replaced {}; the previous value stays valid until the next change.",
-    Change.UNCHANGED: "Unchanged: {} already has this value.",
+    SecretChange.CREATED: "Set {}, which had no value.",
+    SecretChange.REPLACED: "Replaced {}; the previous value stays valid until the next change.",
+    SecretChange.UNCHANGED: "Unchanged: {} already has this value.",
 }
 # With --replace.
 ALONE: Final = "Replaced {}; no previous value is valid."
@@ -98,11 +100,11 @@ def store(
         data = {"name": name, "document": document, "change": str(change)}
         call.output.json({**data, "seen_within_seconds": None if create or planned else seconds})
         return
-    words = ALONE if replace and change is Change.REPLACED else WORDS[change]
+    words = ALONE if replace and change is SecretChange.REPLACED else WORDS[change]
     call.output.line(words.format(f"{name} in {document}"))
     if planned:
         call.output.note(f"Note: {planned}. The functions read it once the stack is deployed.")
-    elif change is not Change.UNCHANGED and not create:
+    elif change is not SecretChange.UNCHANGED and not create:
         call.output.note(f"The functions use it within {seconds} s.")
 
 
@@ -117,7 +119,7 @@ def _target(call: Invocation) -> tuple[Target, NoStack | None]:
 def _reader(target: Target, name: str, *, planned: NoStack | None) -> str:
     """Returns the document of a secret that is deployed, or that the checkout uses.
 
-    Raises WrongCall for a name that neither uses; CommandError where neither can be read.
+    Raises WrongArgument for a name that neither uses; CommandError where neither can be read.
     """
     known: dict[str, str] = {}
     for manifest in (_of_checkout(target), known_manifest(target)):
@@ -131,7 +133,7 @@ def _reader(target: Target, name: str, *, planned: NoStack | None) -> str:
         )
     if name not in known:
         there = unknown("secret", name, sorted(known), where="of a source, destination or handler")
-        raise WrongCall(
+        raise WrongArgument(
             f"{there}{' To' if there.endswith('?') else '; to'} store it all the same, add --create"
         )
     return known[name]
@@ -217,7 +219,7 @@ def enrol(
     length = bounded("--for", span, enrolment.LONGEST, EXPOSED_MEANWHILE)
     target = call.target
     if source not in target.urls:
-        raise WrongCall(unknown("source", source, target.urls, where="is deployed"))
+        raise WrongArgument(unknown("source", source, target.urls, where="is deployed"))
     _require_offers(call, source)
     # Ingest may write the document, and not create it.
     target.secret_documents.create(SOURCES)

@@ -8,9 +8,11 @@ from typing import Annotated, Any, Final
 import typer
 
 from webhook_inbox import providers
+from webhook_inbox.client.local_session import DIRECTORY
+from webhook_inbox.client.names import unknown
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.manifest import LOCAL, SourceSpec
-from webhookctl.checkout import Checkout, unknown
+from webhookctl.checkout import Checkout
 from webhookctl.commands.secrets import read_value
 from webhookctl.deliveries.post import Answer, post
 from webhookctl.deliveries.samples import Draft, Forge
@@ -19,7 +21,6 @@ from webhookctl.display.table import Column, Fit
 from webhookctl.errors import CommandError
 from webhookctl.invocation import EXPOSED, Invocation, SecretEnv, secret_of, takes_options
 from webhookctl.local import dev_secrets
-from webhookctl.local.state import DIRECTORY
 
 IN_FLIGHT: Final = 16
 STDIN: Final = "-"

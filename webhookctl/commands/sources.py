@@ -6,10 +6,12 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from webhook_inbox.client.names import known_source, require_known
+from webhook_inbox.client.target import Target
+from webhook_inbox.client.times import iso
 from webhook_inbox.domain.manifest import matches
 from webhook_inbox.domain.secret_document import TOOLS
 from webhook_inbox.ledger.audit import AuditedAction
-from webhookctl.checkout import known_source, require_known
 from webhookctl.command_tree import CommandTree
 from webhookctl.delivery_logs.api import Api, Refused, Unusable, address, send
 from webhookctl.delivery_logs.comparison import Comparison, DeliveryLog, Logged, compare
@@ -17,10 +19,9 @@ from webhookctl.delivery_logs.github import GitHubLog
 from webhookctl.delivery_logs.stripe import StripeLog
 from webhookctl.display.output import counted
 from webhookctl.display.table import Column, Fit
-from webhookctl.display.times import iso, moment
+from webhookctl.display.times import moment
 from webhookctl.errors import CommandError
 from webhookctl.invocation import By, Invocation, Why, takes_options
-from webhookctl.target import Target
 
 COLUMNS: Final = (
     Column("AT"),

@@ -6,18 +6,19 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from webhook_inbox.client.metered import MeteredTable
+from webhook_inbox.client.names import require_known
+from webhook_inbox.client.times import iso
 from webhook_inbox.domain.model import EventStatus, Overview, Run
 from webhook_inbox.domain.quotas import token
 from webhook_inbox.ledger.queries import Ledger, Received
-from webhookctl.checkout import require_known
 from webhookctl.display.event import names_of
 from webhookctl.display.output import priced
-from webhookctl.display.times import iso, moment
+from webhookctl.display.times import moment
 from webhookctl.explain.reason import line_of, reason_of
 from webhookctl.following.arrivals import Arrivals
 from webhookctl.following.changes import Changes
 from webhookctl.following.connection import PAUSE, Connection
-from webhookctl.following.metered import MeteredTable
 from webhookctl.invocation import (
     EventType,
     Handler,

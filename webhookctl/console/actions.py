@@ -11,6 +11,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from webhook_inbox.client.suggestions import Command as CommandLine
+from webhook_inbox.client.suggestions import Program
 from webhook_inbox.domain.model import Status
 from webhook_inbox.ledger.schema import dedupe_key
 from webhookctl.commands import (
@@ -29,8 +31,6 @@ from webhookctl.console.inbox import ConsoleInbox
 from webhookctl.console.requests import Form, Pages
 from webhookctl.console.views import Views, event_path
 from webhookctl.display.runs import hold_object
-from webhookctl.display.suggestions import Command as CommandLine
-from webhookctl.display.suggestions import Program
 from webhookctl.errors import CommandError
 
 Command = Callable[..., None]

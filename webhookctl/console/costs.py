@@ -7,10 +7,9 @@ from functools import partial
 from threading import Lock
 from typing import Any, Final
 
+from webhook_inbox.adapters.aws.account import Clients, SharedClients
+from webhook_inbox.client.target import Target
 from webhook_inbox.domain import prices
-from webhookctl.account import Clients
-from webhookctl.doctor.examination import SharedClients
-from webhookctl.target import Target
 
 # Dollars for a million requests. DynamoDB's reads are counted in units, by the table; the calls of
 # the other services that pages make are free.

@@ -12,15 +12,15 @@ from math import inf
 from time import monotonic
 from typing import Final
 
+from webhook_inbox.client.budget import Cut
+from webhook_inbox.client.times import iso
 from webhook_inbox.domain.model import Overview
 from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.ledger.queries import Received
 from webhook_inbox.ledger.schema import BY_RECEIVED, DEAD_FROM, RUN_LIFE
-from webhookctl.console.bounded import Cut
 from webhookctl.console.filters import EventFilter
 from webhookctl.console.inbox import ConsoleInbox
 from webhookctl.display.event import run_notes
-from webhookctl.display.times import iso
 from webhookctl.search import ATTENDED, WORKERS, find
 
 ROWS: Final = 50

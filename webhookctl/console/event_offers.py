@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from webhook_inbox.client.suggestions import Command, Program
 from webhook_inbox.domain.model import SETTLED, EventStatus, Overview, Run, Status
 from webhook_inbox.handlers.approvals import ApprovalRequest
 from webhook_inbox.handlers.completions.tokens import COMPLETION
@@ -17,7 +18,6 @@ from webhookctl.console import actions
 from webhookctl.console.actions import FormAction
 from webhookctl.console.views import event_path
 from webhookctl.display.event import names_of
-from webhookctl.display.suggestions import Command, Program
 from webhookctl.explain.effects import Effect, Standing, effects_of
 from webhookctl.explain.next_action import Steps
 

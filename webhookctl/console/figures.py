@@ -8,6 +8,7 @@ from itertools import islice
 from time import monotonic
 from typing import Any, Final
 
+from webhook_inbox.client.target import Target
 from webhook_inbox.domain import metrics
 from webhook_inbox.domain.metrics import Metric, namespace
 from webhook_inbox.domain.model import Overview, Run
@@ -16,7 +17,6 @@ from webhookctl.console.inbox import ConsoleInbox
 from webhookctl.display.output import counted
 from webhookctl.preflight.reader import Reader
 from webhookctl.search import Wanted, find
-from webhookctl.target import Target
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 # The sources whose events are added up: each is a metric, and a metric has a price.

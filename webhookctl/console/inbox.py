@@ -5,21 +5,25 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from typing import Any, Final, TypeVar
 
+from webhook_inbox.client.budget import SECONDS, BoundedTable
+from webhook_inbox.client.cached import Cached
+from webhook_inbox.client.metered import MeteredTable
+from webhook_inbox.client.names import known_manifest
+from webhook_inbox.client.suggestions import Program
+from webhook_inbox.client.target import Target
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.ports import Clock, Table
 from webhook_inbox.ledger.queries import Ledger
-from webhookctl.checkout import known_manifest
-from webhookctl.console.bounded import PARTLY, SECONDS, BoundedTable
 from webhookctl.console.commands import Told, told
 from webhookctl.console.costs import LIST_SECONDS, AwsCalls
 from webhookctl.display.evidence import Logs
-from webhookctl.display.suggestions import Program
-from webhookctl.following.metered import MeteredTable
 from webhookctl.invocation import Invocation
-from webhookctl.recent import Recent
-from webhookctl.target import Target
 
 T = TypeVar("T")
+PARTLY: Final = (
+    "One page reads a part of so many rows: lists and counts here are of that part. Narrow them"
+    " with a filter, or use the command, which reads all."
+)
 # Seconds.
 RECONNECT: Final = 10
 LIST_SECONDS_LOCAL: Final = 3
@@ -62,11 +66,11 @@ class ConsoleInbox:
         return self._reconnected() if self.begun.selection.local else self.begun
 
     @cached_property
-    def _reconnected(self) -> Recent[Invocation]:
+    def _reconnected(self) -> Cached[Invocation]:
         begun = self.begun
         # Without the line that a command prints about its target.
         again = partial(Invocation, begun.world, begun.selection, printer=Told())
-        return Recent(again, seconds=RECONNECT)
+        return Cached(again, seconds=RECONNECT)
 
     @property
     def target(self) -> Target:

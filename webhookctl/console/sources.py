@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any, Final
 
 from webhook_inbox import providers
+from webhook_inbox.client.times import iso, span
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
 from webhook_inbox.domain.provider import Facts
@@ -17,7 +18,6 @@ from webhookctl.commands import rejected
 from webhookctl.console.inbox import ConsoleInbox
 from webhookctl.diagnosis.diagnose import Diagnosis
 from webhookctl.display.output import counted
-from webhookctl.display.times import iso, span
 
 # The newest events that are searched for the last one of each source, and how far back.
 EVENTS: Final = 5000

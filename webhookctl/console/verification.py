@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from webhook_inbox import providers
+from webhook_inbox.client.times import span
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import SourceSpec
 from webhook_inbox.domain.model import StoredEvent
 from webhook_inbox.domain.provider import Provider
-from webhookctl.display.times import span
 
 
 def verification_of(event: StoredEvent, spec: SourceSpec | None) -> list[tuple[str, str]]:

@@ -10,9 +10,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse
 
+from webhook_inbox.client.times import iso, relative, span, spelled
 from webhookctl.console.guard import Session
 from webhookctl.console.inbox import ConsoleInbox
-from webhookctl.display.times import iso, relative, span, spelled
 from webhookctl.display.untrusted import printable
 
 # Title and path of each page of the menu, in its order.

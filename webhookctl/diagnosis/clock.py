@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from webhook_inbox.client.times import span
 from webhook_inbox.domain.timestamps import from_ms
 from webhookctl.diagnosis.hypothesis import Cause, Trial
-from webhookctl.display.times import span
 
 # A time in any header or body.
 MOMENT: Final = re.compile(rb"[0-9]{13}|[0-9]{10}|[0-9]{4}-[0-9-]{5}[Tt][0-9:.]{8,}[Zz+-][0-9:]*")

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
+from webhook_inbox.client.suggestions import PLAIN, Program
+from webhook_inbox.client.times import iso, relative
 from webhook_inbox.domain.model import Attempt, EventStatus, Overview, Run, Status
 from webhook_inbox.ledger.pauses import RESUMPTIONS
 from webhook_inbox.ledger.schema import EVENT_LIFE
 from webhookctl.display.evidence import Logs, attempt_evidence
 from webhookctl.display.history import attempts_of, history_objects
 from webhookctl.display.runs import approvals, effect_object, hold_object, wait_object, waits_of
-from webhookctl.display.suggestions import PLAIN, Program
-from webhookctl.display.times import iso, relative
 from webhookctl.explain.effects import effects_of
 from webhookctl.explain.next_action import Steps, next_steps, without_runs
 from webhookctl.explain.reason import error_of, line_of, reason_of

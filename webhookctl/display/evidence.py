@@ -6,11 +6,10 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from urllib.parse import quote
 
+from webhook_inbox.client.suggestions import Command, quoted
 from webhook_inbox.domain.model import Attempt, Overview, Run, StoredEvent
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.domain.trace import Trace
-from webhookctl.display.suggestions import Command
-from webhookctl.display.untrusted import quoted
 
 # Clocks differ, and the line is written after the attempt's end.
 MARGIN: Final = timedelta(minutes=5)

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from webhook_inbox.client.times import iso
 from webhook_inbox.domain.model import Attempt, Overview, Run, Status
 from webhook_inbox.domain.ports import Key
 from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.ledger.audit import Actor, AuditedAction, AuditEntry
 from webhook_inbox.ledger.schema import key_of_run
 from webhook_inbox.ledger.settle import with_lost
-from webhookctl.display.times import iso
 
 Happening = Attempt | AuditEntry
 

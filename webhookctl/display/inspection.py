@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from webhook_inbox.client.suggestions import Command
+from webhook_inbox.client.times import iso, relative, span, spelled
 from webhook_inbox.domain.model import Attempt, Overview, Run, StoredEvent
 from webhook_inbox.domain.trace import Trace
 from webhookctl.display.event import names_of
@@ -18,9 +20,7 @@ from webhookctl.display.runs import (
     wait_line,
     waits_of,
 )
-from webhookctl.display.suggestions import Command
 from webhookctl.display.table import GAP
-from webhookctl.display.times import iso, relative, span, spelled
 from webhookctl.explain.effects import effects_of
 from webhookctl.explain.next_action import Steps
 from webhookctl.explain.reason import line_of, reason_of

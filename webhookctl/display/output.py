@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from webhookctl.display.suggestions import Command, folded
+from webhook_inbox.client.suggestions import Command
+from webhookctl.display.json_object import json_object
 from webhookctl.display.table import GAP, Column, fitted, plain, wrapped
 from webhookctl.display.untrusted import printable, printable_lines
 
@@ -21,6 +22,9 @@ LABEL: Final = 10
 
 # The exit status where the reader of a pipe has ended, such as `head`: 128 and SIGPIPE.
 CLOSED_PIPE: Final = 141
+
+# Ends a line of a command that continues on the next one.
+CONTINUED: Final = " \\"
 
 Advance = Callable[[int], None]
 
@@ -50,6 +54,18 @@ class Output:
         """Prints one JSON object as one line of ASCII."""
         # JSON itself escapes all other control characters.
         _write(sys.stdout, json.dumps(data).replace("\x7f", "\\u007f"))
+
+    def results(self, found: Iterable[object]) -> None:
+        """Prints each result as one JSON object."""
+        for each in found:
+            self.json(json_object(each))
+
+    def result(self, found: object, text: str) -> None:
+        """Prints a result: as JSON, or as this line."""
+        if self.as_json:
+            self.json(json_object(found))
+        else:
+            self.line(text)
 
     def line(self, text: str = "") -> None:
         """Prints a line."""
@@ -158,3 +174,33 @@ def _write(stream: TextIO, text: str) -> None:
         # Python flushes the stream again at its exit, which would print another error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         raise SystemExit(CLOSED_PIPE) from None
+
+
+def folded(command: Command, width: int | None) -> list[str]:
+    r"""Returns a command's lines of at most `width` columns, joined by `\` for the shell.
+
+    An option and its value stay on one line; a longer word has a line of its own.
+    """
+    if width is None or len(command) <= width:
+        return [str(command)]
+    lines: list[str] = []
+    for part in _parts(command.words):
+        joined = f"{lines[-1]} {part}" if lines else part
+        if lines and len(joined) > width - len(CONTINUED):
+            lines[-1] += CONTINUED
+            joined = f"  {part}"
+            lines.append(joined)
+        else:
+            lines[-1:] = [joined]
+    return lines
+
+
+def _parts(words: Iterable[str]) -> list[str]:
+    parts: list[str] = []
+    for word in words:
+        value = bool(parts) and parts[-1].startswith("--") and " " not in parts[-1]
+        if value and not word.startswith("-"):
+            parts[-1] += f" {word}"
+        else:
+            parts.append(word)
+    return parts

@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from webhook_inbox.client.suggestions import Program
+from webhook_inbox.client.times import iso
 from webhook_inbox.domain.json_path import fields
 from webhook_inbox.domain.provider import Provider
 from webhook_inbox.ingest.events import GENERAL_HEADERS
@@ -11,9 +13,7 @@ from webhook_inbox.ingest.receipt import IngestOutcome
 from webhook_inbox.ingest.rejected import RejectedDelivery
 from webhook_inbox.ingest.release import ReleaseVerdict, ReverifiedDelivery
 from webhookctl.display.output import Output, counted
-from webhookctl.display.suggestions import Program
 from webhookctl.display.table import GAP, Column, Fit
-from webhookctl.display.times import iso
 from webhookctl.invocation import Invocation
 
 UNSHOWN: Final = "(stored, not shown)"

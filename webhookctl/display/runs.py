@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from webhook_inbox.client.times import iso
 from webhook_inbox.domain.model import Overview, Run, Status
 from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.handlers.approvals import ApprovalRequest
@@ -12,7 +13,6 @@ from webhook_inbox.handlers.effects.requests import RequestRow, Word
 from webhook_inbox.ledger.schema import WAIT_PREFIX
 from webhookctl.display.output import cut
 from webhookctl.display.table import GAP
-from webhookctl.display.times import iso
 from webhookctl.explain.effects import Effect
 
 # Characters of a result in a line; JSON has all of it.

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from rich.cells import cell_len
 
-from webhookctl.display.times import brief, iso
+from webhook_inbox.client.times import brief, iso
 from webhookctl.display.untrusted import printable
 
 GAP: Final = "  "

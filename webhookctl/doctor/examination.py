@@ -2,34 +2,16 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
-from threading import Lock
-from typing import Any, Final, Self
+from typing import Final, Self
 
-from webhookctl.account import Clients
-from webhookctl.display.suggestions import Program
+from webhook_inbox.client.suggestions import Program
+from webhook_inbox.client.target import Target
 from webhookctl.preflight.reader import Reader
-from webhookctl.target import Target
 
 # The figure of a check that the local runtime has nothing for.
 LOCAL: Final = "not on this machine"
-
-
-class SharedClients:
-    """Makes each client once: botocore's sessions cannot make clients in several threads."""
-
-    def __init__(self, clients: Clients) -> None:
-        self._clients = clients
-        self._made: dict[str, Any] = {}
-        self._lock = Lock()
-
-    def __call__(self, service: str) -> Any:
-        """Returns the client of a service."""
-        with self._lock:
-            if service not in self._made:
-                self._made[service] = self._clients(service)
-            return self._made[service]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +35,7 @@ class Examination:
     @classmethod
     def of(cls, target: Target, now: datetime, program: Program) -> Self:
         """Reads the stack's resources; raises Unread where they cannot be read."""
-        clients = SharedClients(target.client)
-        reader = Reader(clients)
+        reader = Reader(target.client)
         found = defaultdict[str, list[str]](list)
         pages = reader.pages(
             "cloudformation", "list_stack_resources", "NextToken", StackName=target.stack
@@ -63,4 +44,4 @@ class Examination:
             for each in page["StackResourceSummaries"]:
                 found[each["ResourceType"]].append(each.get("PhysicalResourceId", ""))
         resources = {kind: tuple(filter(None, ids)) for kind, ids in found.items()}
-        return cls(replace(target, client=clients), reader, resources, now, program)
+        return cls(target, reader, resources, now, program)

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any, Final
 
+from webhook_inbox.client.times import span
 from webhook_inbox.configuration.inbox_toml import Configuration
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.reconciler.received import CURSORS, FIRST_LOOK
 from webhookctl.checkout import Checkout
-from webhookctl.display.times import span
 from webhookctl.doctor.examination import Examination
 from webhookctl.doctor.logs import follow
 from webhookctl.errors import CommandError

@@ -7,10 +7,10 @@ from datetime import timedelta
 from itertools import islice
 from typing import Any, Final
 
+from webhook_inbox.client.suggestions import quoted
+from webhook_inbox.client.times import span
 from webhook_inbox.domain.timestamps import from_ms, to_ms
 from webhookctl.display.output import counted, cut
-from webhookctl.display.times import span
-from webhookctl.display.untrusted import quoted
 from webhookctl.doctor.examination import Examination
 from webhookctl.preflight.result import Level, Result
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any, Final
 
+from webhook_inbox.client.times import span
 from webhook_inbox.ledger.lease import CLOCK_SKEW
 from webhook_inbox.processor.processor import LEASE_MARGIN
-from webhookctl.display.times import span
 from webhookctl.doctor.examination import Examination
 from webhookctl.preflight.reader import Unread
 from webhookctl.preflight.result import Result

@@ -4,7 +4,7 @@ from datetime import timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
-from webhookctl.display.times import relative, span
+from webhook_inbox.client.times import relative, span
 from webhookctl.doctor.examination import LOCAL, Examination
 from webhookctl.preflight.reader import Unread
 from webhookctl.preflight.result import Level, Result

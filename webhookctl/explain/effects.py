@@ -6,6 +6,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
+from webhook_inbox.client.suggestions import Program
+from webhook_inbox.client.times import spelled
 from webhook_inbox.domain.model import Overview, Run, Status
 from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.handlers.effects.journal import EffectState
@@ -13,8 +15,6 @@ from webhook_inbox.handlers.effects.plan import InDoubt
 from webhook_inbox.ledger.lease import CLOCK_SKEW
 from webhook_inbox.ledger.schema import EFFECT_PREFIX, WAIT_PREFIX
 from webhookctl.display.output import cut
-from webhookctl.display.suggestions import Program
-from webhookctl.display.times import spelled
 
 ERROR_SHOWN: Final = 160
 SAFE: Final = "retry-safe, side effect not committed"

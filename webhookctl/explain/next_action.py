@@ -9,6 +9,8 @@ from datetime import datetime, timedelta
 from itertools import takewhile
 from typing import Final
 
+from webhook_inbox.client.suggestions import PLAIN, Command, Program
+from webhook_inbox.client.times import relative, span, spelled
 from webhook_inbox.domain.manifest import SPLIT
 from webhook_inbox.domain.model import (
     SETTLED,
@@ -28,8 +30,6 @@ from webhook_inbox.ledger.schema import hold_reason
 from webhook_inbox.processor.settlement import ROLLING
 from webhook_inbox.queue.line import TURN
 from webhookctl.display.output import cut
-from webhookctl.display.suggestions import PLAIN, Command, Program
-from webhookctl.display.times import relative, span, spelled
 from webhookctl.explain.effects import Effect, Standing, effects_of, verdict
 
 SHORT: Final = 160

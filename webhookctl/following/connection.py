@@ -6,10 +6,10 @@ from typing import Final
 
 import typer
 
+from webhook_inbox.client.times import spelled
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.ports import Clock
 from webhookctl.display.output import Output
-from webhookctl.display.times import spelled
 from webhookctl.errors import explain
 
 # The seconds between two polls, at least.

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Final
 
+from webhook_inbox.client.local_session import FILE as STATE
+from webhook_inbox.client.suggestions import NAME, Command, Program, quoted
 from webhook_inbox.configuration.addresses import kind_of
 from webhookctl.deliveries.samples import samples_of
-from webhookctl.display.suggestions import NAME, Command, Program, folded
-from webhookctl.display.untrusted import printable_lines, quoted
+from webhookctl.display.output import folded
+from webhookctl.display.untrusted import printable_lines
 from webhookctl.local.dev_secrets import FILE
 from webhookctl.local.runtime import Runtime
-from webhookctl.local.state import FILE as STATE
 
 SUGGESTIONS: Final = 3
 # Columns of a suggested command; longer ones continue on a second line.

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Final
 
 from webhook_inbox import providers
+from webhook_inbox.client.secret_documents import SecretDocuments
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
 from webhook_inbox.domain.secret_document import HANDLERS, SOURCES
 from webhookctl.errors import CommandError
-from webhookctl.secret_documents import SecretDocuments
 
 FILE: Final = "dev-secrets.json"
 MARK: Final = "dev-only"

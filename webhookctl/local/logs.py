@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from webhook_inbox.client.times import span
 from webhook_inbox.domain.metrics import CATALOGUE
 from webhookctl.display.output import counted
 from webhookctl.display.table import wrapped
-from webhookctl.display.times import span
 from webhookctl.display.untrusted import printable, printable_lines
 
 INTERVAL: Final = 0.4

@@ -12,10 +12,12 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError
 
+from webhook_inbox.client import local_session
+from webhook_inbox.client.secret_documents import SecretDocuments
 from webhook_inbox.domain.manifest import LOCAL, Manifest
 from webhookctl.checkout import Checkout
 from webhookctl.errors import CommandError
-from webhookctl.local import dev_secrets, state
+from webhookctl.local import dev_secrets
 from webhookctl.local.deployment.deploy import Deployer
 from webhookctl.local.deployment.functions import Deployed, Fleet, deployed
 from webhookctl.local.deployment.synth import Project, synthesize, unchanged
@@ -27,7 +29,6 @@ from webhookctl.local.ports import LOOPBACK, accepts
 from webhookctl.local.processes.ministack import Ministack
 from webhookctl.local.processes.process_group import Child, inherited
 from webhookctl.local.reload import Versions, bundles, template_inputs
-from webhookctl.secret_documents import SecretDocuments
 
 API_HOST: Final = re.compile(r"https?://([^./]+)\.execute-api\.")
 # Workers at the start, one by default; ingest gets as many as the local API uses at once. An event
@@ -180,7 +181,7 @@ class Runtime:
         self._warming.start()
         self._closing.callback(self._stop_logs)
         self._follow_logs()
-        self._closing.callback(state.remove, self.project.state)
+        self._closing.callback(local_session.remove, self.project.state)
         self._write_state()
 
     def _warm_more(self) -> None:
@@ -259,11 +260,11 @@ class Runtime:
         children: dict[str, Any] = {"ministack": self.ministack.pid}
         if self._sink is not None:
             children["sink"] = self._sink.pid
-        state.write(
+        local_session.write(
             self.project.state,
-            state.State(
+            local_session.State(
                 pid=os.getpid(),
-                started=state.started(),
+                started=local_session.started(),
                 endpoint=self.ministack.endpoint,
                 credentials=self.ministack.credentials,
                 front=self.front.url,

@@ -11,20 +11,20 @@ from typing import Final
 
 from watchfiles import watch
 
+from webhook_inbox.client import local_session
+from webhook_inbox.client.connection import Selection
+from webhook_inbox.client.suggestions import Program
 from webhook_inbox.configuration.check_warnings import warnings
 from webhook_inbox.domain.errors import ConfigurationError
 from webhookctl.commands.console import beside
-from webhookctl.display.suggestions import Program
 from webhookctl.display.untrusted import printable
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, World
-from webhookctl.local import state
 from webhookctl.local.banner import banner, clock, say
 from webhookctl.local.deployment.synth import Project
 from webhookctl.local.kept import Kept
 from webhookctl.local.ports import require_free
 from webhookctl.local.runtime import Runtime, Settings
-from webhookctl.target import Selection
 
 INTERVAL: Final = 500  # milliseconds between two checks of the runtime
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -154,7 +154,7 @@ def _reload(runtime: Runtime, told: set[str], *, failed_before: bool) -> bool:
 
 
 def _require_alone(project: Project, settings: Settings) -> None:
-    running = state.read(project.state)
+    running = local_session.read(project.state)
     if running is not None:
         raise CommandError(
             f"already running (process {running.pid}, {running.front}): stop that session first"
@@ -173,7 +173,7 @@ def _require_free(port: int, *, purpose: str, option: str) -> None:
     try:
         require_free(port, purpose=purpose, option=option)
     except CommandError as error:
-        found = state.holder(port)
+        found = local_session.holder(port)
         if found is None:
             raise
         directory, pid = found

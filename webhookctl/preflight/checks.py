@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 
-from webhookctl.account import Account
+from webhook_inbox.adapters.aws.account import Account
 from webhookctl.preflight import bootstrap, concurrency, identity, names, quotas, secrets
 from webhookctl.preflight.identity import Identity
 from webhookctl.preflight.plan import Plan

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from webhookctl.account import DEFAULT, KEYS, Account, Setting, resolve
+from webhook_inbox.adapters.aws.account import DEFAULT, KEYS, Account, Setting, resolve
 from webhookctl.preflight.result import Result
 
 # The CDK CLI takes every option from `CDK_…`, from cdk.json, and from this file.

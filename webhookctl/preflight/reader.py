@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from webhookctl.account import Clients
+from webhook_inbox.adapters.aws.account import Clients
 from webhookctl.errors import explain
 from webhookctl.preflight.plan import Template
 

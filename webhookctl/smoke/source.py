@@ -7,13 +7,13 @@ from secrets import token_bytes
 from typing import Final
 
 from webhook_inbox import providers
+from webhook_inbox.client.target import Target
 from webhook_inbox.domain.manifest import SMOKE, SMOKE_SOURCE
 from webhook_inbox.domain.ports import Clock
 from webhook_inbox.domain.provider import Sample
 from webhook_inbox.domain.secret_document import SOURCES
 from webhookctl.deliveries.post import Answer, post
 from webhookctl.deliveries.samples import Draft
-from webhookctl.target import Target
 
 BODY: Final = Path("smoke.json")
 

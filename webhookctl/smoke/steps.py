@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
 
+from webhook_inbox.client.target import Target
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.idempotency import key_of
 from webhook_inbox.domain.manifest import DEFAULT_LANE, SMOKE, SMOKE_FAILS, SMOKE_WORKS
@@ -26,7 +27,6 @@ from webhookctl.errors import CommandError
 from webhookctl.replaying import invoke
 from webhookctl.smoke.source import SmokeSource
 from webhookctl.smoke.traces import Traces, event_ids, find_dead_letters
-from webhookctl.target import Target
 
 # The limit of all steps together; cleaning up takes seconds.
 WHOLE: Final = timedelta(seconds=105)

@@ -160,6 +160,13 @@ class Unavailable(InboxError):
         self.operation = operation
 
 
+class AccessDenied(Unavailable):
+    """AWS refused the call, since the caller's identity has no right to make it.
+
+    Remedy: grant the right; a function's role has all that it needs when it is deployed.
+    """
+
+
 class NotPublished(InboxError):
     """The provider's server answered, but publishes no document at this URL.
 

@@ -11,9 +11,9 @@ import pytest
 from mcp import Client
 
 from tests.webhookctl.commands.every_command import leaves
+from webhook_inbox.client.suggestions import Program
 from webhookctl.agents.server import RESULT_LIMIT, AgentServer, Ended, Run, run_command
 from webhookctl.agents.tools import MEANINGS, TOOLS, AgentTool
-from webhookctl.display.suggestions import Program
 
 HOSTILE = ("--yes", "x --yes", "-h", "$(id)", "a\nb", "\u202e", "--force=1")
 READING = {tool.name for tool in TOOLS if not tool.writes}

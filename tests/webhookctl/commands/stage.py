@@ -13,13 +13,16 @@ from typing import Any
 
 import boto3
 import pytest
-from botocore.exceptions import ClientError
 
 from tests.contract.resources import create_bucket, create_table
 from tests.unit.support.world import ACME, FULFIL, GITHUB, SECRET, World, handler
 from webhook_inbox.adapters.aws.dynamodb import DynamoTable
 from webhook_inbox.adapters.aws.s3 import S3Blobs
-from webhook_inbox.domain.errors import InboxError
+from webhook_inbox.client.connection import Selection
+from webhook_inbox.client.secret_documents import SecretDocuments
+from webhook_inbox.client.suggestions import PLAIN
+from webhook_inbox.client.target import NoStack, Target
+from webhook_inbox.domain.errors import AccessDenied, InboxError
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
 from webhook_inbox.domain.model import Delivery, Run
 from webhook_inbox.domain.ports import Blobs, Clock, Queue, Table
@@ -29,10 +32,7 @@ from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.message import RunMessage
 from webhookctl.__main__ import main
-from webhookctl.display.suggestions import PLAIN
 from webhookctl.invocation import World as Outside
-from webhookctl.secret_documents import SecretDocuments
-from webhookctl.target import NoStack, Selection, Target
 
 STACK = "WebhookInbox-test"
 STACK_ID = f"arn:aws:cloudformation:eu-central-1:123456789012:stack/{STACK}/1"
@@ -237,8 +237,7 @@ class Cli:
 
     def _read_manifest(self) -> Manifest:
         if self.manifest is None:
-            error = {"Code": "AccessDenied", "Message": "not for you"}
-            raise ClientError({"Error": error}, "GetTemplateSummary")
+            raise AccessDenied("cloudformation", "GetTemplateSummary", "AccessDenied: not for you")
         return self.manifest
 
     def _client(self, service: str) -> Any:

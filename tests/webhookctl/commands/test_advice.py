@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.webhookctl.commands.stage import Cli, Inbox
+from webhook_inbox.client.connection import Selection
+from webhook_inbox.client.suggestions import PLAIN, Program
 from webhook_inbox.domain.errors import Held, Permanent
-from webhookctl.display.suggestions import PLAIN, Program
 from webhookctl.display.untrusted import printable
-from webhookctl.target import Selection
 
 
 def test_a_command_begins_with_the_program_and_the_target() -> None:

@@ -172,7 +172,7 @@ def test_another_users_checkout_is_not_imported(
     foreign = {checkout, *checkout.rglob("*")}
     for path in foreign:
         monkeypatch.setattr("webhookctl.checkout.owned", lambda each, path=path: each != path)
-        monkeypatch.setattr("webhookctl.repository.owned", lambda _: True)
+        monkeypatch.setattr("webhook_inbox.client.repository.owned", lambda _: True)
         assert f"{path} belongs to another user" in cli("check").err
     assert not mark.exists()
 

@@ -625,7 +625,7 @@ def test_a_preflight(forms: Forms, checkout: Path, monkeypatch: pytest.MonkeyPat
         return account.answer(*request)
 
     monkeypatch.setattr("botocore.client.BaseClient._make_api_call", call)
-    monkeypatch.setattr("webhookctl.account.Account.clients", staticmethod(client))
+    monkeypatch.setattr("webhook_inbox.adapters.aws.account.Account.clients", staticmethod(client))
     monkeypatch.setattr("webhookctl.preflight.plan.run_app", preflight.at_once)
     forms("preflight", "--stack", preflight.STACK)
     account.answers["GetParameter"] = "ParameterNotFound"

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from webhook_inbox.client.suggestions import quoted
 from webhookctl.display.output import Output, counted
 from webhookctl.display.table import Column, Fit
-from webhookctl.display.untrusted import printable, printable_lines, quoted
+from webhookctl.display.untrusted import printable, printable_lines
 
 
 class Terminal(io.StringIO):

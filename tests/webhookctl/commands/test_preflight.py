@@ -159,7 +159,7 @@ def account(monkeypatch: pytest.MonkeyPatch) -> Account:
         return made.answer(caller, operation, values)
 
     monkeypatch.setattr(BaseClient, "_make_api_call", call)
-    monkeypatch.setattr("webhookctl.account.Account.clients", staticmethod(client))
+    monkeypatch.setattr("webhook_inbox.adapters.aws.account.Account.clients", staticmethod(client))
     return made
 
 

@@ -47,7 +47,7 @@ def test_so_does_a_look_at_aws_and_an_endpoint_that_is_silent_is_one_line() -> N
     )
     assert (ended.returncode, ended.stdout) == (1, "")
     said, imported = ended.stderr.splitlines()
-    assert said.startswith("webhookctl: Could not connect to the endpoint URL")
+    assert said.startswith("webhookctl: cloudformation DescribeStacks: EndpointConnectionError")
     assert imported == "end"
 
 

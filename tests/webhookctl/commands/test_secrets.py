@@ -11,9 +11,9 @@ from botocore.exceptions import ClientError
 
 from tests.webhookctl.commands.stage import MANIFEST, PREFIX, STACK, Cli, client, documents
 from webhook_inbox.adapters.aws.secrets_manager import SecretsManagerStore
+from webhook_inbox.client.times import iso
 from webhook_inbox.domain.manifest import DestinationSpec, SourceSpec
 from webhook_inbox.domain.secret_document import HANDLERS, SOURCES, TOOLS, in_force
-from webhookctl.display.times import iso
 
 VALUE = "whsec_a-value-nobody-may-see"
 DOCUMENT = PREFIX + SOURCES

@@ -8,8 +8,9 @@ from rich.cells import cell_len
 
 from tests.unit.processor.test_failures import FAULTY, of_a_file
 from tests.webhookctl.commands.stage import Cli, Inbox
+from webhook_inbox.client.suggestions import Program
 from webhook_inbox.domain.internal_errors import Postponed
-from webhookctl.display.suggestions import Program, folded
+from webhookctl.display.output import folded
 from webhookctl.display.table import Column, Fit, fitted, plain, short, wrapped
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)

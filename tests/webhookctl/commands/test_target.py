@@ -12,11 +12,13 @@ from botocore.exceptions import ClientError
 
 from tests.unit.support.world import MANIFEST
 from tests.webhookctl.commands.stage import Cli, Inbox, client
+from webhook_inbox.client.connection import Selection, connect
+from webhook_inbox.client.errors import OperationError
+from webhook_inbox.client.local_session import State, started, write
+from webhook_inbox.client.names import known_manifest
+from webhook_inbox.client.target import Target
+from webhook_inbox.domain.errors import AccessDenied, Unavailable
 from webhook_inbox.domain.manifest import METADATA, Manifest
-from webhookctl.checkout import known_manifest
-from webhookctl.errors import CommandError
-from webhookctl.local.state import State, started, write
-from webhookctl.target import Selection, Target, connect
 
 OUTPUTS = {
     "Stage": "dev",
@@ -156,14 +158,16 @@ def test_an_invocation_is_waited_for_and_never_repeated(aws: Clients) -> None:
 
 
 def test_an_unknown_stack_is_told(aws: Clients) -> None:
-    with pytest.raises(CommandError, match="there is no stack Inbux in this account and region"):
+    with pytest.raises(OperationError, match="there is no stack Inbux in this account and region"):
         connect(Selection(stack="Inbux"))
 
 
 @pytest.mark.parametrize("name", ["TableName", "ReplayFunctionName", "Stage"])
 def test_a_stack_that_is_no_inbox_is_told(aws: Clients, name: str) -> None:
     del aws.outputs[name]
-    with pytest.raises(CommandError, match=f"is no webhook inbox.* has no output {name}"):
+    with pytest.raises(
+        OperationError, match=f"is not a webhook-inbox stack.* has no output {name}"
+    ):
         connect(Selection(stack="Inbox"))
 
 
@@ -174,7 +178,7 @@ def test_other_errors_of_cloudformation_are_not_swallowed(
         raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "DescribeStacks")
 
     monkeypatch.setattr(aws, "describe_stacks", denied)
-    with pytest.raises(ClientError, match="AccessDenied"):
+    with pytest.raises(AccessDenied):
         connect(Selection(stack="Inbox"))
 
 
@@ -191,7 +195,7 @@ def test_a_stack_without_a_manifest_is_told(aws: Clients) -> None:
     later = json.dumps({**MANIFEST.to_data(), "sources": {"acme": {"unknown": 1}}})
     for aws.metadata in ({}, {"another tool's": "1"}, {METADATA: "{"}, {METADATA: later}):
         target = connect(Selection(stack="Inbox"))
-        with pytest.raises(CommandError, match=r"no manifest of this version .*: deploy it again"):
+        with pytest.raises(OperationError, match=r"no manifest of this version .*: deploy it"):
             _ = target.manifest
         assert known_manifest(target) == Manifest()
 
@@ -207,7 +211,7 @@ def test_who_may_not_read_the_manifest_may_read_the_rest(
     code = "AccessDenied"
     assert known_manifest(target) == Manifest()
     code = "Throttling"
-    with pytest.raises(ClientError, match="Throttling"):
+    with pytest.raises(Unavailable, match="Throttling"):
         known_manifest(target)
 
 
@@ -229,13 +233,13 @@ def test_a_session_above_the_repository_is_not_ours(
 ) -> None:
     (tmp_path / "another" / ".git").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "another")
-    with pytest.raises(CommandError, match="no inbox runs on this machine"):
+    with pytest.raises(OperationError, match="no inbox runs on this machine"):
         connect(Selection(local=True))
 
 
 def test_another_users_session_is_not_ours(running: State, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.getuid", lambda: os.geteuid() + 1)
-    with pytest.raises(CommandError, match="no inbox runs on this machine"):
+    with pytest.raises(OperationError, match="no inbox runs on this machine"):
         connect(Selection(local=True))
 
 
@@ -265,7 +269,7 @@ def test_a_session_that_died_is_none(running: State, tmp_path: Path) -> None:
     state = tmp_path / ".local" / "state.json"
     dead = {**json.loads(state.read_text()), "pid": 2**22 + 1}  # beyond the kernel's largest
     state.write_text(json.dumps(dead))
-    with pytest.raises(CommandError, match="no inbox runs on this machine: start one with"):
+    with pytest.raises(OperationError, match="no inbox runs on this machine: start one with"):
         connect(Selection(local=True))
 
 
@@ -274,7 +278,7 @@ def test_a_session_that_an_archive_brought_is_refused(
     running: State, tmp_path: Path, selection: Selection
 ) -> None:
     write(tmp_path / ".local", replace(running, endpoint="http://evil.example:80"))
-    with pytest.raises(CommandError, match=r"\.local/state\.json names a server that is not on"):
+    with pytest.raises(OperationError, match=r"\.local/state\.json names a server that is not on"):
         connect(selection)
 
 
@@ -282,17 +286,17 @@ def test_a_session_that_an_archive_brought_is_refused(
 
 
 def test_without_a_target_it_says_how_to_name_one() -> None:
-    with pytest.raises(CommandError, match=NO_TARGET):
+    with pytest.raises(OperationError, match=NO_TARGET):
         connect(Selection())
 
 
 def test_without_a_target_a_running_session_is_pointed_at(running: State) -> None:
-    with pytest.raises(CommandError, match="an inbox runs on this machine, so use --local"):
+    with pytest.raises(OperationError, match="an inbox runs on this machine, so use --local"):
         connect(Selection())
 
 
 def test_two_targets_are_one_too_many() -> None:
-    with pytest.raises(CommandError, match="--local and --stack are two targets"):
+    with pytest.raises(OperationError, match="--local and --stack are two targets"):
         connect(Selection(local=True, stack="Inbox"))
 
 

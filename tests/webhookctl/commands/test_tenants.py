@@ -6,10 +6,9 @@ import pytest
 
 from tests.unit.support.world import ACME
 from tests.webhookctl.commands.stage import CALLER, KIM, MANIFEST, Cli, Inbox
+from webhook_inbox.client import tenants, waiting
 from webhook_inbox.domain.model import Status
 from webhook_inbox.ledger.pauses import TENANT_RESUMPTION, Subject, control_key
-from webhookctl import waiting
-from webhookctl.commands import tenants
 
 WHY = ("--reason", "a flood", "--by", "kim")
 NAME = "acme.notify"

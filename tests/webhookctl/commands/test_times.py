@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 import typer
 
-from webhookctl.display.times import OLDEST, iso, moment, relative, span, spelled
+from webhook_inbox.client.times import OLDEST, iso, relative, span, spelled
+from webhookctl.display.times import moment
 
 NOW = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
 

@@ -9,11 +9,11 @@ import pytest
 from tests.unit.providers.cases import example, signed
 from tests.webhookctl.commands.stage import Cli, Inbox
 from webhook_inbox import providers
+from webhook_inbox.client.connection import Selection
 from webhook_inbox.domain.manifest import SourceSpec
 from webhook_inbox.domain.provider import Sample
 from webhookctl.diagnosis.diagnose import diagnose
 from webhookctl.diagnosis.hypothesis import Trial
-from webhookctl.target import Selection
 
 SECRET = "a-secret-that-nobody-may-see"
 BODY = b'{"id":"evt_1","type":"invoice.paid"}'

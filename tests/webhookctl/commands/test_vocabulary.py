@@ -11,9 +11,10 @@ from tests.docs.test_commands import parse
 from tests.webhookctl.commands.every_command import ARGUMENTS, EFFECTS, ended, leaves
 from tests.webhookctl.commands.stage import Cli, Inbox, Result
 from tests.webhookctl.commands.test_hostile_text import EVIL, assert_harmless
+from webhook_inbox.client.connection import Selection
+from webhook_inbox.client.target import Target
 from webhookctl.errors import CommandError
 from webhookctl.examples import EXAMPLES
-from webhookctl.target import Selection, Target
 
 LEAVES = leaves()
 CALLS = {**ARGUMENTS, "check": ()}

@@ -9,12 +9,12 @@ from starlette.testclient import TestClient
 
 from tests.webhookctl.commands.stage import STACK, Cli
 from webhook_inbox.adapters.memory import SeededRandomness
+from webhook_inbox.client.connection import Selection
 from webhookctl.console.application import application
 from webhookctl.console.guard import Session
 from webhookctl.console.inbox import ConsoleInbox
 from webhookctl.invocation import Invocation
 from webhookctl.invocation import World as Outside
-from webhookctl.target import Selection
 
 PORT: Final = 8790
 ADDRESS: Final = f"http://127.0.0.1:{PORT}"

@@ -8,10 +8,10 @@ import pytest
 from tests.unit.support.holding import effect, hold
 from tests.webhookctl.commands.stage import Cli, Inbox
 from tests.webhookctl.console.browsing import Browser
+from webhook_inbox.client.suggestions import PLAIN
 from webhook_inbox.domain.errors import Permanent
 from webhookctl.console import actions
 from webhookctl.console.actions import ACTIONS, FormAction
-from webhookctl.display.suggestions import PLAIN
 
 REASON = {"reason": "as asked"}
 

@@ -9,13 +9,13 @@ import pytest
 from tests.waiting import DEADLINE
 from tests.webhookctl.commands.stage import Inbox
 from webhook_inbox.adapters.memory import MemoryTable
+from webhook_inbox.client import budget as module
+from webhook_inbox.client.budget import BoundedTable, Cut
+from webhook_inbox.client.metered import MeteredTable
 from webhook_inbox.domain.errors import Deferred
 from webhook_inbox.domain.ports import Change, Key, Page
 from webhook_inbox.ledger.queries import FOR_EVER, Ledger
 from webhook_inbox.ledger.schema import BY_DUE, WAKE, received_buckets
-from webhookctl.console import bounded as module
-from webhookctl.console.bounded import BoundedTable, Cut
-from webhookctl.following.metered import MeteredTable
 
 
 @pytest.fixture

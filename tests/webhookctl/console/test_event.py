@@ -11,12 +11,12 @@ from scripts import screens
 from tests.unit.support.holding import effect, hold
 from tests.webhookctl.commands.stage import Cli, Inbox
 from tests.webhookctl.console.browsing import Browser
+from webhook_inbox.client.suggestions import PLAIN, Command
 from webhook_inbox.domain.errors import Permanent, Transient
 from webhook_inbox.domain.model import Overview
 from webhookctl.console.event_offers import EventOffers, next_steps_of, offers_of
 from webhookctl.console.timeline import WIDTH, timeline_of
 from webhookctl.display.event import advice
-from webhookctl.display.suggestions import PLAIN, Command
 
 PAGE = "/event?source=acme&id=evt-1"
 HANDLER = "acme.fulfil"

@@ -1,11 +1,11 @@
 """Values that pages keep for a while."""
 
-from webhookctl.recent import Recent
+from webhook_inbox.client.cached import Cached
 
 
 def test_a_value_is_kept_for_its_period() -> None:
     numbers = iter(range(9))
-    recent = Recent(lambda: next(numbers), seconds=60)
+    recent = Cached(lambda: next(numbers), seconds=60)
     assert [recent(), recent()] == [0, 0]
     recent.forget()
     assert recent() == 1
@@ -21,5 +21,5 @@ def test_a_value_that_changed_while_it_was_read_is_not_kept() -> None:
             recent.forget()
         return found
 
-    recent = Recent(read, seconds=60)
+    recent = Cached(read, seconds=60)
     assert [recent(), recent(), recent()] == [0, 1, 1]

@@ -9,8 +9,8 @@ import pytest
 from tests.unit.support.holding import effect, hold
 from tests.webhookctl.commands.stage import MANIFEST, Cli, Inbox
 from tests.webhookctl.console.browsing import Browser
+from webhook_inbox.client import budget
 from webhook_inbox.domain.manifest import BreakerSpec, DestinationSpec
-from webhookctl.console import bounded
 
 REASON = {"reason": "as asked"}
 
@@ -127,5 +127,5 @@ def test_a_page_that_read_a_part_does_not_say_that_nothing_waits(
 ) -> None:
     # The time is over before the first read.
     clock = count()
-    monkeypatch.setattr(bounded, "monotonic", lambda: next(clock) * 1000.0)
+    monkeypatch.setattr(budget, "monotonic", lambda: next(clock) * 1000.0)
     assert "None was found in the time of one page" in browser.text(path)

@@ -5,8 +5,9 @@ import pytest
 from tests.webhookctl.commands.stage import Cli, Inbox
 from tests.webhookctl.console.browsing import Browser, browsing, console_of
 from tests.webhookctl.console.conftest import Doctor
+from webhook_inbox.client import budget
 from webhook_inbox.domain.errors import Permanent, Transient, Unavailable
-from webhookctl.console import attention, bounded
+from webhookctl.console import attention
 from webhookctl.console.attention import Finding, Need, health
 from webhookctl.errors import CommandError
 
@@ -67,7 +68,7 @@ def test_what_waits_precedes_what_cannot_be_read() -> None:
 def test_a_count_of_nothing_that_was_cut_off_is_no_count(
     browser: Browser, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bounded, "LATEST", -1.0)
+    monkeypatch.setattr(budget, "LATEST", -1.0)
     monkeypatch.setattr(attention, "SECONDS", -1.0)
     text = browser.text("/")
     assert "Cannot tell" in text

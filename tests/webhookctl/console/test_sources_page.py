@@ -8,10 +8,10 @@ import pytest
 from tests.unit.support.world import SECRET
 from tests.webhookctl.commands.stage import Cli, Inbox, documents
 from tests.webhookctl.console.browsing import Browser, browsing, console_of
+from webhook_inbox.client.times import iso
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.secret_document import SOURCES
 from webhookctl.console import sources
-from webhookctl.display.times import iso
 
 
 @pytest.fixture(autouse=True)

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.providers.cases import NAMES, NOW, provider_of, sample_of
+from webhook_inbox.client.secret_documents import SecretDocuments
 from webhook_inbox.domain.manifest import DestinationSpec, Manifest, SourceSpec
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Verified
@@ -12,7 +13,6 @@ from webhook_inbox.domain.secret_document import HANDLERS, SOURCES
 from webhookctl.errors import CommandError
 from webhookctl.local.dev_secrets import FILE, choose, fake, signing_key, store, stored
 from webhookctl.local.processes.ministack import Ministack
-from webhookctl.secret_documents import SecretDocuments
 
 MANIFEST = Manifest(
     sources={

@@ -17,9 +17,9 @@ from tests.webhookctl.local.projects import (
     write_functions,
 )
 from tests.webhookctl.local.test_web_pages import OF_A_PAGE, answer
+from webhook_inbox.client import local_session
 from webhook_inbox.domain.errors import ConfigurationError
 from webhookctl.errors import CommandError
-from webhookctl.local import state
 from webhookctl.local.deployment.functions import Deployed, Fleet
 from webhookctl.local.inbox import LocalInbox
 from webhookctl.local.processes.process_group import members
@@ -74,7 +74,7 @@ def test_a_forged_delivery_is_refused(inbox: LocalInbox) -> None:
 
 
 def test_its_state_file_leads_to_everything(inbox: LocalInbox) -> None:
-    found = state.read(inbox.functions.parent)
+    found = local_session.read(inbox.functions.parent)
     assert found is not None
     assert found.endpoint == inbox.endpoint
     assert found.outputs == inbox.outputs
@@ -197,7 +197,7 @@ def test_a_new_source_is_deployed_with_a_secret_of_its_own(
     assert post(url, b"{}")[0] in {400, 401}
     secret = inbox.secrets["partner"]
     assert f"new source: {url} (standard-webhooks), secret: {secret}" in told
-    found = state.read(inbox.functions.parent)
+    found = local_session.read(inbox.functions.parent)
     assert found is not None
     assert "WebhookUrlPartner" in found.outputs
     _deliver(inbox, "after a new source")
@@ -224,4 +224,4 @@ def test_a_start_that_fails_leaves_nothing(given: Path, tmp_path: Path) -> None:
     failing = LocalInbox(functions, state=tmp_path / "state")
     with pytest.raises(ConfigurationError), failing:
         pass
-    assert not (tmp_path / "state" / state.FILE).exists()
+    assert not (tmp_path / "state" / local_session.FILE).exists()

@@ -7,6 +7,7 @@ from typing import Any
 from tests.e2e.project import REPOSITORY
 from tests.waiting import eventually
 from tests.webhookctl.local.projects import INBOX, accepted, write_functions
+from webhook_inbox.client.secret_documents import SecretDocuments
 from webhook_inbox.domain.secret_document import HANDLERS, SOURCES
 from webhookctl.local.deployment.deploy import Deployer
 from webhookctl.local.deployment.functions import Fleet, deployed
@@ -15,7 +16,6 @@ from webhookctl.local.http.gateway import Gateway
 from webhookctl.local.http.server import Front
 from webhookctl.local.processes.ministack import Ministack
 from webhookctl.local.runtime import api_id
-from webhookctl.secret_documents import SecretDocuments
 
 STACK = "WebhookInbox-local"
 PREFIX = f"webhook-inbox/{STACK}/"

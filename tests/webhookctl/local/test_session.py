@@ -22,14 +22,15 @@ from tests.webhookctl.local.projects import (
     effects,
     write_project,
 )
+from webhook_inbox.adapters.aws.account import loopback_client
+from webhook_inbox.client import local_session
+from webhook_inbox.client.secret_documents import SecretDocuments
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
-from webhookctl.local import dev_secrets, state
+from webhookctl.local import dev_secrets
 from webhookctl.local.http.server import Front
 from webhookctl.local.ports import accepts, free_port
-from webhookctl.local.processes.ministack import client
 from webhookctl.local.processes.process_group import members
 from webhookctl.local.runtime import Settings, links_url
-from webhookctl.secret_documents import SecretDocuments
 
 READY = "Press Ctrl-C to stop."
 REPLACED = "whsec_" + "QUJD" * 8
@@ -123,7 +124,7 @@ def test_a_session_from_its_banner_to_ctrl_c(project: Path, started: list[Sessio
     secret = re.search(r"github +(dev-only-\S+)", session.text)
     assert secret is not None
 
-    running = state.read(project / ".local")
+    running = local_session.read(project / ".local")
     assert running is not None
     assert (running.pid, running.front, running.sink) == (session.process.pid, front, sink)
     groups = dict(running.children)
@@ -169,8 +170,8 @@ def test_a_session_from_its_banner_to_ctrl_c(project: Path, started: list[Sessio
     assert [members(group) for group in groups.values()] == [[], []]
     assert members(session.process.pid) == []
     assert not accepts(session.port)
-    assert state.read(project / ".local") is None
-    assert not (project / ".local" / state.FILE).exists()
+    assert local_session.read(project / ".local") is None
+    assert not (project / ".local" / local_session.FILE).exists()
 
 
 def _two_people_approve(session: Session) -> None:
@@ -258,7 +259,7 @@ def test_two_checkouts_side_by_side_never_meet(tmp_path: Path, started: list[Ses
     one, two = (Session(write_project(tmp_path / name)) for name in ("one", "two"))
     started.extend([one, two])
     assert all(session.says(READY) for session in (one, two)), one.text + two.text
-    states = [state.read(session.root / ".local") for session in (one, two)]
+    states = [local_session.read(session.root / ".local") for session in (one, two)]
     assert states[0] is not None
     assert states[1] is not None
     assert not states[0].ports & states[1].ports
@@ -353,9 +354,11 @@ def _add_source(session: Session, name: str) -> None:
 
 
 def _vault(session: Session, *names: str) -> dict[str, str]:
-    running = state.read(session.root / ".local")
+    running = local_session.read(session.root / ".local")
     assert running is not None
-    vault = client("secretsmanager", endpoint=running.endpoint, credentials=running.credentials)
+    vault = loopback_client(
+        "secretsmanager", endpoint=running.endpoint, credentials=running.credentials
+    )
     found = dev_secrets.stored(SecretDocuments(vault, running.outputs["SecretPrefix"]))
     return {name: found[name] for name in names}
 
@@ -466,9 +469,9 @@ def test_outside_of_a_repository_it_says_where_to_go(
 
 
 def test_a_second_session_is_sent_to_the_first(project: Path, started: list[Session]) -> None:
-    running = state.State(
+    running = local_session.State(
         pid=os.getpid(),
-        started=state.started(),
+        started=local_session.started(),
         endpoint="http://127.0.0.1:4566",
         credentials={},
         front="http://127.0.0.1:8787",
@@ -477,7 +480,7 @@ def test_a_second_session_is_sent_to_the_first(project: Path, started: list[Sess
         manifest={},
         children={},
     )
-    state.write(project / ".local", running)
+    local_session.write(project / ".local", running)
     session = Session(project)
     started.append(session)
     status, line = _ended(session)
@@ -487,7 +490,7 @@ def test_a_second_session_is_sent_to_the_first(project: Path, started: list[Sess
 
 def test_a_stale_state_file_is_no_obstacle(project: Path, started: list[Session]) -> None:
     (project / ".local").mkdir()
-    (project / ".local" / state.FILE).write_text(json.dumps({"pid": 1}))
+    (project / ".local" / local_session.FILE).write_text(json.dumps({"pid": 1}))
     session = Session(project, env={"JSII_NODE": "/absent/node"})
     started.append(session)
     assert "Node is missing" in _ended(session)[1]

@@ -14,10 +14,10 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.waiting import DEADLINE
+from webhook_inbox.adapters.aws.account import loopback_client
 from webhookctl.local.http.gateway import Gateway
 from webhookctl.local.http.server import Front
 from webhookctl.local.http.web_pages import refusal
-from webhookctl.local.processes import ministack as emulation
 from webhookctl.local.processes.ministack import Ministack
 from webhookctl.local.processes.sink import Sink
 
@@ -140,7 +140,7 @@ def test_secrets_are_read_with_the_sessions_credentials_only(ministack: Ministac
     body = json.dumps({"SecretId": "any"}).encode()
     for headers in ({}, PAGE):
         assert b"only a test" not in answer(ministack.port, "POST", "/", SECRET | headers, body)[2]
-    other = emulation.client(
+    other = loopback_client(
         "secretsmanager",
         endpoint=ministack.endpoint,
         credentials={**ministack.credentials, "AWS_SESSION_TOKEN": "another session's"},

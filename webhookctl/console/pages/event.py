@@ -9,10 +9,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from webhook_inbox.client.names import known_source
 from webhook_inbox.domain.errors import InboxError
 from webhook_inbox.domain.model import Overview
 from webhook_inbox.domain.personal import masked
-from webhookctl.checkout import known_source
 from webhookctl.commands.export import Form, export
 from webhookctl.commands.inbox import at_present, conflicts
 from webhookctl.console.body_tree import BODY_LIMIT, tree_of

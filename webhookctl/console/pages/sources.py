@@ -9,7 +9,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from webhookctl.checkout import unknown
+from webhook_inbox.client.cached import Cached
+from webhook_inbox.client.names import unknown
+from webhook_inbox.client.times import iso
 from webhookctl.commands import rotation
 from webhookctl.console import actions
 from webhookctl.console.filters import BadFilter
@@ -25,9 +27,7 @@ from webhookctl.console.sources import (
 from webhookctl.console.tables import RowAction
 from webhookctl.console.views import Views
 from webhookctl.diagnosis.diagnose import Diagnosis
-from webhookctl.display.times import iso
 from webhookctl.errors import CommandError, explain
-from webhookctl.recent import Recent
 
 PATH: Final = "/sources"
 FIRST: Final = f"{PATH}/first"
@@ -54,10 +54,10 @@ class SourcePages:
         self._inbox = inbox
         self._views = views
         seconds = LOCAL_SECONDS if inbox.begun.selection.local else SECONDS
-        self._sources = Recent[Sources](partial(sources_of, inbox), seconds=seconds)
-        self._secrets = Recent[dict[str, Any]](self._read_secrets, seconds=seconds)
+        self._sources = Cached[Sources](partial(sources_of, inbox), seconds=seconds)
+        self._secrets = Cached[dict[str, Any]](self._read_secrets, seconds=seconds)
         # The last delivery that was diagnosed.
-        self._diagnosed: tuple[str, str, Recent[Diagnosis]] | None = None
+        self._diagnosed: tuple[str, str, Cached[Diagnosis]] | None = None
         for each in (self._sources, self._secrets):
             inbox.on_change(each.forget)
 
@@ -155,5 +155,5 @@ class SourcePages:
         known = self._diagnosed
         if known is None or known[:2] != (source, id_):
             read = partial(diagnosis_of, self._inbox, source, id_)
-            known = self._diagnosed = source, id_, Recent(read, seconds=DIAGNOSIS_SECONDS)
+            known = self._diagnosed = source, id_, Cached(read, seconds=DIAGNOSIS_SECONDS)
         return known[2]()

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
+from webhook_inbox.adapters.aws.account import LOOPBACK_REGION
 from webhookctl.errors import CommandError
 from webhookctl.local.deployment.assembly import Assembly
-from webhookctl.local.processes.ministack import REGION
 
 BOOTSTRAP_PARAMETER: Final = "/cdk-bootstrap/hnb659fds/version"
 BOOTSTRAP_VERSION: Final = "30"
@@ -47,7 +47,7 @@ class Deployer:
         Raises CommandError with the first failed resource and the reason.
         """
         bucket = self._upload(assembly)
-        url = f"https://s3.{REGION}.amazonaws.com/{bucket}/{assembly.template_key}"
+        url = f"https://s3.{LOOPBACK_REGION}.amazonaws.com/{bucket}/{assembly.template_key}"
         if self._apply(assembly.stack_name, url):
             self._wait(assembly.stack_name)
         self._expire_rows(assembly)
@@ -80,7 +80,7 @@ class Deployer:
         )
 
     def _resolve(self, name: str) -> str:
-        pseudo = {"AccountId": self._account, "Region": REGION, "Partition": "aws"}
+        pseudo = {"AccountId": self._account, "Region": LOOPBACK_REGION, "Partition": "aws"}
         for key, value in pseudo.items():
             name = name.replace(f"${{AWS::{key}}}", value)
         return name

@@ -14,11 +14,11 @@ from typing import Final, Self
 
 from webhook_inbox_cdk.contents import CONSTRUCT, ENTRY_POINTS, LIBRARY
 
+from webhook_inbox.client.local_session import DIRECTORY
+from webhook_inbox.client.repository import owned
 from webhook_inbox.domain.manifest import LOCAL
 from webhookctl.errors import INSTALL, CommandError
 from webhookctl.local.deployment.assembly import Assembly
-from webhookctl.local.state import DIRECTORY
-from webhookctl.repository import owned
 
 
 @dataclass(frozen=True, slots=True)

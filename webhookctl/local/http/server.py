@@ -13,7 +13,8 @@ from typing import Any, Final, Self
 
 import h11
 
-from webhookctl.display.untrusted import printable, quoted
+from webhook_inbox.client.suggestions import quoted
+from webhookctl.display.untrusted import printable
 from webhookctl.local.http.gateway import Gateway, as_json, too_large
 from webhookctl.local.http.messages import (
     CHUNK,

@@ -11,15 +11,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Self
 
-import botocore.session
-from botocore.config import Config
-
+from webhook_inbox.adapters.aws.account import LOOPBACK_REGION, loopback_client
 from webhookctl.errors import CommandError
 from webhookctl.local.ports import LOOPBACK, free_port, require_free
 from webhookctl.local.processes.guarded_ministack import SESSION
 from webhookctl.local.processes.process_group import GRACE, Child, inherited
 
-REGION: Final = "us-east-1"
 START_LIMIT: Final = 60.0  # seconds; it takes half a one
 SAVE_LIMIT: Final = 60.0  # seconds; the state of ten thousand events takes a few
 POLL: Final = 0.05
@@ -46,8 +43,8 @@ def scrubbed(temporary: Path, *, port: int, credentials: Mapping[str, str]) -> d
     return {
         **inherited(),
         **credentials,
-        "AWS_DEFAULT_REGION": REGION,
-        "AWS_REGION": REGION,
+        "AWS_DEFAULT_REGION": LOOPBACK_REGION,
+        "AWS_REGION": LOOPBACK_REGION,
         "AWS_CONFIG_FILE": os.devnull,
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         "AWS_EC2_METADATA_DISABLED": "true",
@@ -136,7 +133,7 @@ class Ministack:
         """Returns a client of this endpoint that knows no other account, made once a service."""
         # Reading a service's model takes a tenth of a second, and a start needs thirty clients.
         if service not in self._clients:
-            self._clients[service] = client(
+            self._clients[service] = loopback_client(
                 service, endpoint=self.endpoint, credentials=self.credentials
             )
         return self._clients[service]
@@ -171,33 +168,3 @@ class Ministack:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
-
-
-def client(service: str, *, endpoint: str, credentials: Mapping[str, str]) -> Any:
-    """Returns a low-level client of a session's ministack."""
-    # Ignores the developer's profile, configuration files and AWS_* variables.
-    bare = botocore.session.Session(
-        session_vars={
-            "profile": (None, None, None, None),
-            "config_file": (None, None, os.devnull, None),
-            "credentials_file": (None, None, os.devnull, None),
-        }
-    )
-    # Path-style buckets need no name resolution, and loopback no proxy. A second invocation of
-    # replay would be a second replay.
-    config = Config(
-        s3={"addressing_style": "path"},
-        proxies={},
-        retries={"total_max_attempts": 1 if service == "lambda" else 2, "mode": "standard"},
-        max_pool_connections=32,
-        read_timeout=310,
-    )
-    return bare.create_client(
-        service,
-        region_name=REGION,
-        endpoint_url=endpoint,
-        aws_access_key_id=credentials["AWS_ACCESS_KEY_ID"],
-        aws_secret_access_key=credentials["AWS_SECRET_ACCESS_KEY"],
-        aws_session_token=credentials["AWS_SESSION_TOKEN"],
-        config=config,
-    )

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, Final, Protocol, TypeVar
 
-from webhook_inbox.domain.errors import ConditionFailed, InboxError, Unavailable
+from webhook_inbox.domain.errors import AccessDenied, ConditionFailed, InboxError, Unavailable
 
 T = TypeVar("T")
 
@@ -47,6 +47,8 @@ class Exists(InboxError):
 
 # Codes by service; a missing table is a failure instead.
 _EXPECTED: Final[Mapping[tuple[str, str], type[InboxError]]] = {
+    # DescribeStacks uses this code for a stack that does not exist, and for nothing else.
+    ("cloudformation", "ValidationError"): Missing,
     ("s3", "NoSuchKey"): Missing,
     ("secretsmanager", "ResourceNotFoundException"): Missing,
     # Calls that read or write a value use this code for nothing else.
@@ -54,6 +56,16 @@ _EXPECTED: Final[Mapping[tuple[str, str], type[InboxError]]] = {
     ("secretsmanager", "ResourceExistsException"): Exists,
 }
 
+# Codes of a call whose caller has no right to make it.
+DENIED: Final = frozenset(
+    {
+        "AccessDenied",
+        "AccessDeniedException",
+        "AuthorizationError",
+        "AuthorizationErrorException",
+        "UnauthorizedOperation",
+    }
+)
 # Credentials that were valid; ingest's clients fetch others for the next attempt.
 EXPIRED: Final = frozenset({"ExpiredToken", "ExpiredTokenException"})
 # Codes of transient errors.
@@ -95,7 +107,8 @@ def translated(service: str, operation: str, error: Exception) -> InboxError:
     expected = _EXPECTED.get((service, answer.code))
     if expected is not None:
         return expected(f"{service} {operation}: {answer.code}")
-    return Unavailable(service, operation, str(answer)[:300])
+    kind = AccessDenied if answer.code in DENIED else Unavailable
+    return kind(service, operation, str(answer)[:300])
 
 
 def may_pass(error: BaseException | None) -> bool:

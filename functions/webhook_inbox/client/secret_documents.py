@@ -7,20 +7,17 @@ from enum import StrEnum
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from botocore.exceptions import ClientError
-
 from webhook_inbox.adapters.aws.errors import MarkedForDeletion
 from webhook_inbox.adapters.aws.secrets_manager import SecretDocument
-from webhook_inbox.domain.errors import Unavailable
+from webhook_inbox.client.errors import Refused
+from webhook_inbox.domain.errors import AccessDenied, Unavailable
 from webhook_inbox.domain.secret_document import Secrets, removed, replaced, revoked, rotated
-from webhookctl.errors import CommandError
 
 T = TypeVar("T")
-DENIED: Final = frozenset({"AccessDenied", "AccessDeniedException"})
 RIGHTS: Final = "GetSecretValue, PutSecretValue and, for the first value, CreateSecret"
 
 
-class Change(StrEnum):
+class SecretChange(StrEnum):
     """The effect of setting a secret."""
 
     CREATED = "created"  # had no value
@@ -32,7 +29,7 @@ class Change(StrEnum):
 class SecretDocuments:
     """The documents by reader, see `secret_document`; `client` is that of Secrets Manager.
 
-    Every method raises CommandError where a document cannot be read or written, without a value of
+    Every method raises Refused where a document cannot be read or written, without a value of
     it.
     """
 
@@ -47,14 +44,14 @@ class SecretDocuments:
         """Returns the secrets of a reader; none without a document."""
         return self._explained(reader, self._document(reader).read)
 
-    def set(self, reader: str, name: str, value: str, *, replace: bool = False) -> Change:
+    def set(self, reader: str, name: str, value: str, *, replace: bool = False) -> SecretChange:
         """Sets a secret; the value before stays live, unless with `replace`."""
         edit = partial(replaced if replace else rotated, name=name, value=value)
         return self._changed(reader, name, edit)
 
     def rotate(
         self, reader: str, name: str, value: str, *, now: datetime, until: datetime
-    ) -> Change:
+    ) -> SecretChange:
         """Sets a secret; the value before stays live until the given time."""
         edit = partial(rotated, name=name, value=value, since=now, until=until)
         return self._changed(reader, name, edit)
@@ -62,14 +59,14 @@ class SecretDocuments:
     def revoke_previous(self, reader: str, name: str) -> bool:
         """Removes the previous value of a secret; returns False where it has none."""
         change = self._changed(reader, name, partial(revoked, name=name))
-        return change is not Change.UNCHANGED
+        return change is not SecretChange.UNCHANGED
 
-    def _changed(self, reader: str, name: str, edit: Callable[[Secrets], Secrets]) -> Change:
+    def _changed(self, reader: str, name: str, edit: Callable[[Secrets], Secrets]) -> SecretChange:
         change = partial(self._document(reader).change, edit)
         before, after = self._explained(reader, change)
         if before == after:
-            return Change.UNCHANGED
-        return Change.REPLACED if name in before else Change.CREATED
+            return SecretChange.UNCHANGED
+        return SecretChange.REPLACED if name in before else SecretChange.CREATED
 
     def put(self, reader: str, values: dict[str, str]) -> None:
         """Sets secrets, each as its only live value."""
@@ -92,16 +89,15 @@ class SecretDocuments:
         try:
             return act()
         except MarkedForDeletion:
-            raise CommandError(
+            raise Refused(
                 f"the secret {self.id(reader)} is marked for deletion: run `aws secretsmanager"
                 f" restore-secret --secret-id {self.id(reader)}`, and then repeat the command"
             ) from None
         except Unavailable as error:
-            cause = error.__cause__
-            if cause is None:  # malformed, or changed by others all the time
-                raise CommandError(str(error)) from None
-            if isinstance(cause, ClientError) and cause.response["Error"]["Code"] in DENIED:
-                raise CommandError(
+            if error.__cause__ is None:  # malformed, or changed by others all the time
+                raise Refused(str(error)) from None
+            if isinstance(error, AccessDenied):
+                raise Refused(
                     f"{error}: a value is set by reading {self.id(reader)} and writing it again:"
                     f" request {RIGHTS} on it, or choose another --profile"
                 ) from error

@@ -6,13 +6,13 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Final, Self
 
-from webhookctl.display.untrusted import quoted
-from webhookctl.target import Selection
+from webhook_inbox.client.connection import Selection
+from webhook_inbox.domain.printable import printable
 
 NAME: Final = "webhookctl"
-CONTINUED: Final = " \\"
 
 
 class Command(str):
@@ -27,36 +27,6 @@ class Command(str):
         made = super().__new__(cls, " ".join(every))
         made.words = every
         return made
-
-
-def folded(command: Command, width: int | None) -> list[str]:
-    r"""Returns a command's lines of at most `width` columns, joined by `\` for the shell.
-
-    An option and its value stay on one line; a longer word has a line of its own.
-    """
-    if width is None or len(command) <= width:
-        return [str(command)]
-    lines: list[str] = []
-    for part in _parts(command.words):
-        joined = f"{lines[-1]} {part}" if lines else part
-        if lines and len(joined) > width - len(CONTINUED):
-            lines[-1] += CONTINUED
-            joined = f"  {part}"
-            lines.append(joined)
-        else:
-            lines[-1:] = [joined]
-    return lines
-
-
-def _parts(words: Iterable[str]) -> list[str]:
-    parts: list[str] = []
-    for word in words:
-        value = bool(parts) and parts[-1].startswith("--") and " " not in parts[-1]
-        if value and not word.startswith("-"):
-            parts[-1] += f" {word}"
-        else:
-            parts.append(word)
-    return parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,3 +67,25 @@ class Program:
 
 # For texts without a target, such as JSON.
 PLAIN: Final = Program()
+
+
+def quoted(text: str) -> str:
+    r"""Returns a shell's argument that is this text, whatever it contains, and shows whole.
+
+    `$'\x1b'` is an escape to bash, zsh and ksh.
+    """
+    if printable(text) == text:
+        return quote(text)
+    return "$'" + "".join(_shell_escape(c) for c in text) + "'"
+
+
+def _shell_escape(character: str) -> str:
+    if character in "\\'":
+        return f"\\{character}"
+    if printable(character) == character:
+        return character
+    code = ord(character)
+    # `\x` is a byte to the shell, `\u` a character.
+    if code < 0x80:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

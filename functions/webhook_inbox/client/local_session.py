@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import psutil
 
-from webhookctl.errors import CommandError
+from webhook_inbox.client.errors import Refused
 
 DIRECTORY: Final = ".local"  # below the root of a repository
 FILE: Final = "state.json"
@@ -82,7 +82,7 @@ def write(directory: Path, state: State) -> None:
 def read(directory: Path) -> State | None:
     """Returns the running session; None without one, also where its process has ended.
 
-    Raises CommandError for a file that this user's session cannot have written: the callers send
+    Raises Refused for a file that this user's session cannot have written: the callers send
     secrets to the addresses in it.
     """
     file = directory / FILE
@@ -107,7 +107,7 @@ def holder(port: int) -> tuple[Path, int] | None:
     processes, and trusts a state file there as `read` does.
     """
     for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error, OSError, CommandError):
+        with contextlib.suppress(psutil.Error, OSError, Refused):
             if process.uids().real != os.getuid() or not process.is_running():
                 continue
             here = Path(process.cwd())
@@ -126,14 +126,14 @@ def remove(directory: Path) -> None:
 def _require_local(file: Path, state: State) -> None:
     for url in (state.endpoint, state.front, state.sink):
         if not _LOCAL_URL.fullmatch(url):
-            raise CommandError(
+            raise Refused(
                 f"{file} names a server that is not on this machine ({url}), so no session of"
                 " `webhookctl dev` wrote it: remove the file"
             )
 
 
 def _require_own(path: Path, kind: Callable[[int], bool]) -> None:
-    """Raises CommandError unless only this user can have written the file or directory."""
+    """Raises Refused unless only this user can have written the file or directory."""
     found = path.lstat()
     if not kind(found.st_mode):
         why = "is a symbolic link or a special file"
@@ -143,7 +143,7 @@ def _require_own(path: Path, kind: Callable[[int], bool]) -> None:
         why = "can be changed by other users"
     else:
         return
-    raise CommandError(
+    raise Refused(
         f"{path} {why}, so its session is not trusted: remove it, and start `webhookctl dev` in a"
         " repository of your own"
     )

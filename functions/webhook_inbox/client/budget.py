@@ -1,7 +1,7 @@
-"""A table for one page: it reads a part of a long index, and says so.
+"""A table with a budget: it reads a part of a long index, and says so.
 
-A million runs may wait, or be dead. A command reads all of them; a page must answer within a
-second, so its reads end early, and the page says that it shows a part.
+A million runs may wait, or be dead. A script can read all of them; a page of the console must
+answer within a second, so its reads end early, and it says that it shows a part.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,10 +26,6 @@ SECONDS: Final = 0.6
 LATEST: Final = 5.0
 # The empty partitions of `by_received` that are read at the same time.
 AHEAD: Final = 8
-PARTLY: Final = (
-    "One page reads a part of so many rows: lists and counts here are of that part. Narrow them"
-    " with a filter, or use the command, which reads all."
-)
 
 
 class Cut(NamedTuple):

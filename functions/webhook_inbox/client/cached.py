@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Recent(Generic[T]):
+class Cached(Generic[T]):
     """A value that is read at most once in a period, however many pages ask for it.
 
     Args:

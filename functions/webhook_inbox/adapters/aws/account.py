@@ -13,10 +13,14 @@ us-east-1; a command fails, so that nothing happens in a region that no setting 
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any, Final, NamedTuple
 
 import botocore.session
 from botocore.config import Config
+
+from webhook_inbox.adapters.aws.errors import once
+from webhook_inbox.domain.errors import Unavailable
 
 # Service name to a low-level client.
 Clients = Callable[[str], Any]
@@ -30,9 +34,34 @@ _PROFILE_VARIABLES: Final = ("AWS_PROFILE", "AWS_DEFAULT_PROFILE")
 _REGION_VARIABLES: Final = ("AWS_REGION", "AWS_DEFAULT_REGION")
 _KEY_VARIABLES: Final = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 DEFAULT: Final = "default"
+# The region of every session on this machine.
+LOOPBACK_REGION: Final = "us-east-1"
 # Origins of credentials without a profile.
 KEYS: Final = "keys of AWS_ACCESS_KEY_ID"
 NO_PROFILE: Final = "no profile set"
+
+
+class SharedClients:
+    """Makes each client once: a session of botocore cannot make clients in several threads."""
+
+    def __init__(self, clients: Clients) -> None:
+        self._clients = clients
+        self._made: dict[str, Any] = {}
+        self._lock = Lock()
+
+    def __call__(self, service: str) -> Any:
+        """Returns the client of a service."""
+        with self._lock:
+            if service not in self._made:
+                self._made[service] = self._clients(service)
+            return self._made[service]
+
+    def close(self) -> None:
+        """Closes the connections of all clients."""
+        with self._lock:
+            for client in self._made.values():
+                client.close()
+            self._made.clear()
 
 
 class Setting(NamedTuple):
@@ -94,3 +123,50 @@ def _region(
         if profiles.get(name, {}).get("region"):
             return Setting(profiles[name]["region"], f"profile {name} of the config file")
     return Setting(None, "no region set")
+
+
+def caller_arn(clients: Clients) -> str:
+    """Returns the caller's ARN as STS knows it; raises Unavailable."""
+    client = clients("sts")
+    return str(once("sts", "GetCallerIdentity", client.get_caller_identity)["Arn"])
+
+
+def caller_account(clients: Clients) -> tuple[str, str]:
+    """Returns the caller's account, "" where STS does not answer, and the region."""
+    client = clients("sts")
+    region = str(client.meta.region_name)
+    try:
+        return str(once("sts", "GetCallerIdentity", client.get_caller_identity)["Account"]), region
+    except Unavailable:
+        # It only adds to the output: the operation may not need STS.
+        return "", region
+
+
+def loopback_client(service: str, *, endpoint: str, credentials: Mapping[str, str]) -> Any:
+    """Returns a low-level client of a session's ministack."""
+    # Ignores the developer's profile, configuration files and AWS_* variables.
+    bare = botocore.session.Session(
+        session_vars={
+            "profile": (None, None, None, None),
+            "config_file": (None, None, os.devnull, None),
+            "credentials_file": (None, None, os.devnull, None),
+        }
+    )
+    # Path-style buckets need no name resolution, and loopback no proxy. A second invocation of
+    # replay would be a second replay.
+    config = Config(
+        s3={"addressing_style": "path"},
+        proxies={},
+        retries={"total_max_attempts": 1 if service == "lambda" else 2, "mode": "standard"},
+        max_pool_connections=32,
+        read_timeout=310,
+    )
+    return bare.create_client(
+        service,
+        region_name=LOOPBACK_REGION,
+        endpoint_url=endpoint,
+        aws_access_key_id=credentials["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=credentials["AWS_SECRET_ACCESS_KEY"],
+        aws_session_token=credentials["AWS_SESSION_TOKEN"],
+        config=config,
+    )

@@ -1,0 +1,1 @@
+"""The operations on an inbox, for programs: `InboxClient`. It never ships to Lambda."""
