@@ -19,22 +19,22 @@ from webhookctl.commands import (
     complete,
     destinations,
     erase,
-    handlers,
     hold,
     rejected,
     secrets,
     skip,
-    tenants,
 )
 from webhookctl.console.commands import Told
 from webhookctl.console.inbox import ConsoleInbox
 from webhookctl.console.requests import Form, Pages
 from webhookctl.console.views import Views, event_path
+from webhookctl.display.output import counted
 from webhookctl.display.runs import hold_object
 from webhookctl.errors import CommandError
 
-Command = Callable[..., None]
 Values = dict[str, Any]
+# Performs an action with the values of its form, and returns what happened.
+Perform = Callable[[ConsoleInbox, Values], str]
 # Parameters that a command takes as its argument.
 ARGUMENTS: Final = frozenset({"event_id", "name", "id"})
 # The words for the values of options that a form asks for.
@@ -66,6 +66,33 @@ def _notes(told: Told) -> str:
     return " ".join(told.notes)
 
 
+def by_command(command: Callable[..., None], text: Callable[[Told], str] = _notes) -> Perform:
+    """Returns what performs an action by a command."""
+    return lambda inbox, values: text(inbox.act(command, **values))
+
+
+def _pause_handler(inbox: ConsoleInbox, values: Values) -> str:
+    inbox.client.handlers.pause(values["name"], reason=values["reason"], by=inbox.actor)
+    return "Takes effect within 5 seconds."
+
+
+def _resume_handler(inbox: ConsoleInbox, values: Values) -> str:
+    resumed = inbox.client.handlers.resume(values["name"], reason=values["reason"], by=inbox.actor)
+    return f"Waiting runs: {resumed.waiting}; sending starts within a minute."
+
+
+def _pause_tenant(inbox: ConsoleInbox, values: Values) -> str:
+    inbox.client.tenants.pause(values["name"], reason=values["reason"], by=inbox.actor)
+    return "Takes effect within 5 seconds."
+
+
+def _resume_tenant(inbox: ConsoleInbox, values: Values) -> str:
+    resumed = inbox.client.tenants.resume(values["name"], reason=values["reason"], by=inbox.actor)
+    least = "" if resumed.waiting_is_complete else "at least "
+    runs = counted(resumed.waiting, "run")
+    return f"Waiting: {least}{runs}; sending starts within a minute."
+
+
 @dataclass(frozen=True, slots=True)
 class FormAction:
     """An action.
@@ -74,8 +101,8 @@ class FormAction:
         path: its page.
         title: the heading and the button.
         explains: what it does, and what it does not.
-        verb: the words of its command.
-        command: what performs the command.
+        verb: the words of the command that does the same in a terminal.
+        perform: performs it, and returns what happened; raises an error where nothing did.
         names: the parameters of the command that select its subject, from the page's address.
         asks: the parameters that the form asks for, with their labels.
         back: the page to return to, and its entry in the menu; an event's own page for "/events".
@@ -83,7 +110,6 @@ class FormAction:
         danger: whether it cannot be undone.
         hidden: parameters whose values are never shown.
         given: makes the parameters of what the form has.
-        told: what happened; raises CommandError where nothing did.
         decides: whether it decides a request for approval, which its page then shows.
     """
 
@@ -91,7 +117,7 @@ class FormAction:
     title: str
     explains: str
     verb: str
-    command: Command
+    perform: Perform
     names: tuple[str, ...]
     asks: Mapping[str, str]
     back: str
@@ -99,7 +125,6 @@ class FormAction:
     danger: bool = False
     hidden: frozenset[str] = frozenset()
     given: Callable[[Values], Values] = _unchanged
-    told: Callable[[Told], str] = _notes
     decides: bool = False
 
     def address(self, **names: str) -> str:
@@ -139,11 +164,10 @@ APPROVE = FormAction(
     "The run continues. An effect that is in doubt is performed again with the same key: ask the"
     " destination first whether it happened; one that ignores keys would perform it twice.",
     "hold approve",
-    hold.approve,
+    by_command(hold.approve, _decided),
     ("event_id", "source", "handler", "hold"),
     REASON,
     "/approvals",
-    told=_decided,
     decides=True,
 )
 HAPPENED = FormAction(
@@ -152,12 +176,11 @@ HAPPENED = FormAction(
     "The effect is recorded as committed with this result, and is not performed again. The run"
     " continues, and its handler receives the result.",
     "hold approve",
-    hold.approve,
+    by_command(hold.approve, _decided),
     ("event_id", "source", "handler", "hold"),
     {"result": "Result as JSON, as in a run that is done", **REASON},
     "/approvals",
     fixed={"happened": True},
-    told=_decided,
     decides=True,
 )
 DENY = FormAction(
@@ -165,12 +188,11 @@ DENY = FormAction(
     "Deny",
     "The run ends as skipped. Effects that happened stay.",
     "hold deny",
-    hold.deny,
+    by_command(hold.deny, _decided),
     ("event_id", "source", "handler", "hold"),
     REASON,
     "/approvals",
     danger=True,
-    told=_decided,
     decides=True,
 )
 PAUSE_HANDLER = FormAction(
@@ -179,7 +201,7 @@ PAUSE_HANDLER = FormAction(
     "Its runs wait without an attempt, and none is lost. Other handlers continue: a later event,"
     " such as a cancellation, can take effect before a paused one. Takes effect within 5 seconds.",
     "handlers pause",
-    handlers.pause_handler,
+    _pause_handler,
     ("name",),
     REASON,
     "/handlers",
@@ -189,7 +211,7 @@ RESUME_HANDLER = FormAction(
     "Resume the handler",
     "Waiting runs are sent from the next minute on, 20 per second.",
     "handlers resume",
-    handlers.resume_handler,
+    _resume_handler,
     ("name",),
     REASON,
     "/handlers",
@@ -199,7 +221,7 @@ RESUME_TENANT = FormAction(
     "Resume the tenant",
     "Waiting runs of the tenant are sent from the next minute on.",
     "tenants resume",
-    tenants.resume_tenant,
+    _resume_tenant,
     ("name",),
     REASON,
     "/handlers",
@@ -209,7 +231,7 @@ PAUSE_TENANT = FormAction(
     "Pause a tenant",
     "The tenant's runs wait without an attempt, in all handlers; those of other tenants continue.",
     "tenants pause",
-    tenants.pause_tenant,
+    _pause_tenant,
     (),
     {"name": "Tenant", **REASON},
     "/handlers",
@@ -220,7 +242,7 @@ OPEN = FormAction(
     "Runs that call this destination wait without an attempt until the circuit is closed by hand."
     " Calls in progress finish.",
     "destinations open",
-    destinations.open_destination,
+    by_command(destinations.open_destination),
     ("name",),
     REASON,
     "/destinations",
@@ -230,7 +252,7 @@ CLOSE = FormAction(
     "Close the circuit",
     "Waiting runs return within minutes, at the destination's drain rate.",
     "destinations close",
-    destinations.close_destination,
+    by_command(destinations.close_destination),
     ("name",),
     REASON,
     "/destinations",
@@ -241,7 +263,7 @@ SKIP = FormAction(
     "The run ends as skipped and is not replayed with others. Later events of its ordering key"
     " continue.",
     "skip",
-    skip.skip,
+    by_command(skip.skip),
     ("event_id", "source", "handler"),
     REASON,
     "/events",
@@ -252,7 +274,7 @@ ERASE = FormAction(
     "Deletes body, headers and texts of the event for ever; its runs, attempts and effects stay"
     " listed. It can then no longer be replayed.",
     "erase",
-    erase.erase,
+    by_command(erase.erase),
     ("event_id", "source"),
     REASON,
     "/events",
@@ -277,20 +299,19 @@ RELEASE = FormAction(
     "Verifies the delivery again with the present secrets. If it is valid, it is recorded as an"
     " event, and its runs are sent; otherwise nothing changes.",
     "rejected release",
-    rejected.release,
+    by_command(rejected.release, released),
     ("source", "id"),
     REASON,
     "/rejected",
     fixed={"yes": True},
     given=lambda values: {"ids": [values.pop("id")], **values},
-    told=released,
 )
 COMPLETE = FormAction(
     "/complete",
     "Record the job's result",
     "The job ends with this result, as if its own system had reported it, and the run continues.",
     "complete",
-    complete.complete,
+    by_command(complete.complete),
     ("event_id", "source", "handler", "effect"),
     {"result": "Result as JSON"},
     "/events",
@@ -301,7 +322,7 @@ SET_SECRET = FormAction(
     "Stores the value that the provider shows for this source; its functions use it within a"
     " minute. The previous value stays valid until the next change. The value is never shown.",
     "secrets set",
-    secrets.store,
+    by_command(secrets.store),
     ("name",),
     {"value": "Value", **REASON},
     "/rejected",
@@ -364,9 +385,9 @@ def _routes(action: FormAction, *, inbox: ConsoleInbox, views: Views, pages: Pag
         return page(request.query_params, 200, "")
 
     def performed(_: Request, form: Form) -> str:
-        told = inbox.act(action.command, **action.values(form))
+        happened = inbox.changing(action.perform, action.values(form))
         subject = form.get("event_id") or form.get("name") or form.get("source", "")
-        text = f"{action.title}: done. {subject}: {action.told(told)}"
+        text = f"{action.title}: done. {subject}: {happened}"
         return views.after(action.after(form), text)
 
     return [

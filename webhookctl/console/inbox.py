@@ -2,17 +2,20 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from datetime import timedelta
 from functools import cached_property, partial
 from typing import Any, Final, TypeVar
 
 from webhook_inbox.client.budget import SECONDS, BoundedTable
 from webhook_inbox.client.cached import Cached
+from webhook_inbox.client.client import InboxClient
 from webhook_inbox.client.metered import MeteredTable
 from webhook_inbox.client.names import known_manifest
 from webhook_inbox.client.suggestions import Program
 from webhook_inbox.client.target import Target
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.ports import Clock, Table
+from webhook_inbox.ledger.audit import Actor
 from webhook_inbox.ledger.queries import Ledger
 from webhookctl.console.commands import Told, told
 from webhookctl.console.costs import LIST_SECONDS, AwsCalls
@@ -86,6 +89,34 @@ class ConsoleInbox:
     def program(self) -> Program:
         """Makes the commands that do the same as a page."""
         return self.call.program
+
+    @property
+    def client(self) -> InboxClient:
+        """The operations on the inbox, with the right to change it only if actions are allowed."""
+        return self.call.client if self.write else self.reading()
+
+    @property
+    def actor(self) -> Actor:
+        """The console's user, as the audit records it."""
+        return self.call.actor(None)
+
+    def reading(self, seconds: float = SECONDS) -> InboxClient:
+        """Returns a client for one page: it only reads, for so many seconds, and counts the price.
+
+        A page says so where `is_cut` of it is True after its lists were read.
+        """
+        reader = InboxClient(self.counted, program=self.program, clock=self.clock, table=self.table)
+        return reader.reading(timedelta(seconds=seconds))
+
+    def changing(
+        self, perform: Callable[["ConsoleInbox", dict[str, Any]], str], values: dict[str, Any]
+    ) -> str:
+        """Performs an action, and lets the next pages read anew what they keep."""
+        try:
+            return perform(self, values)
+        finally:
+            # Also after an error, which may follow a change.
+            self.changed()
 
     def read(
         self, command: Callable[..., None], *, seconds: float = SECONDS, **values: Any

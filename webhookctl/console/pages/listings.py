@@ -8,14 +8,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from webhookctl.commands import destinations, handlers
-from webhookctl.commands import tenants as tenant_commands
+from webhook_inbox.client.handlers import HandlerState
+from webhook_inbox.client.tenants import TenantState
+from webhookctl.commands import destinations
 from webhookctl.console import actions
 from webhookctl.console.inbox import ConsoleInbox
 from webhookctl.console.requests import Pages
 from webhookctl.console.tables import Cell, Row, RowAction, event, text, time
 from webhookctl.console.views import Views
 from webhookctl.display.output import counted
+from webhookctl.display.pauses import pause_text
 
 Object = dict[str, Any]
 
@@ -36,7 +38,7 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class TablePage:
     """A page's content."""
 
     sections: Sequence[Section]
@@ -45,19 +47,18 @@ class Listing:
     buttons: Sequence[RowAction] = field(default_factory=tuple)
 
 
-def _handlers(shown: ConsoleInbox) -> Listing:
-    told = shown.read(handlers.list_handlers)
-    paused = shown.read(tenant_commands.list_tenants)
-    return Listing(
+def _handlers(shown: ConsoleInbox) -> TablePage:
+    client = shown.reading()
+    return TablePage(
         [
             Section(
                 ("Handler", "Source", "Types", "Order", "Waiting", "Paused"),
-                [_handler(each) for each in told.objects],
+                [_handler(each) for each in client.handlers.list()],
                 "No handlers.",
             ),
             Section(
                 ("Tenant", "Waiting", "Paused"),
-                [_tenant(each) for each in paused.objects],
+                [_tenant(each) for each in client.tenants.list()],
                 "No tenant is paused.",
                 "Paused tenants",
             ),
@@ -66,39 +67,33 @@ def _handlers(shown: ConsoleInbox) -> Listing:
     )
 
 
-def _handler(each: Object) -> Row:
-    cells = (each["handler"], each["source"], ", ".join(each["types"] or ()), each["order"])
-    paused = "it is paused already" if each["paused"] else ""
-    running = "" if each["paused"] else "it is not paused"
+def _handler(each: HandlerState) -> Row:
+    cells = (each.handler, each.source, ", ".join(each.types or ()), each.order)
+    paused = "it is paused already" if each.paused else ""
+    running = "" if each.paused else "it is not paused"
     pause, resume = actions.PAUSE_HANDLER, actions.RESUME_HANDLER
     return Row(
-        (*map(text, cells), Cell(each["waiting"]), text(_pause(each))),
+        (*map(text, cells), Cell(each.waiting), text(pause_text(each))),
         [
-            RowAction(pause.title, pause.address(name=each["handler"]), paused),
-            RowAction(resume.title, resume.address(name=each["handler"]), running),
+            RowAction(pause.title, pause.address(name=each.handler), paused),
+            RowAction(resume.title, resume.address(name=each.handler), running),
         ],
     )
 
 
-def _tenant(each: Object) -> Row:
+def _tenant(each: TenantState) -> Row:
     action = actions.RESUME_TENANT
     return Row(
-        (text(each["tenant"]), Cell(each["waiting"]), text(_pause(each))),
-        [RowAction(action.title, action.address(name=each["tenant"]))],
+        (text(each.tenant), Cell(each.waiting), text(pause_text(each))),
+        [RowAction(action.title, action.address(name=each.tenant))],
     )
 
 
-def _pause(each: Object) -> str:
-    if not each["paused"]:
-        return ""
-    return f"since {each['paused_at']} by {each['paused_by']}: {each['reason']}"
-
-
-def _destinations(shown: ConsoleInbox) -> Listing:
+def _destinations(shown: ConsoleInbox) -> TablePage:
     told = shown.read(destinations.list_destinations)
     columns = ("Destination", "Address", "Circuit", "Rate", "Waiting", "Oldest", "Next probe")
     rows = [_destination(each) for each in told.objects]
-    return Listing([Section(columns, rows, "The deployed inbox has no destinations.")])
+    return TablePage([Section(columns, rows, "The deployed inbox has no destinations.")])
 
 
 def _destination(each: Object) -> Row:
@@ -143,7 +138,7 @@ def _oldest(run: Object | None) -> Cell:
     return text(None) if run is None else event(run["source"], run["event_id"])
 
 
-LISTINGS: dict[str, tuple[str, Callable[[ConsoleInbox], Listing]]] = {
+LISTINGS: dict[str, tuple[str, Callable[[ConsoleInbox], TablePage]]] = {
     "/handlers": ("Handlers", _handlers),
     "/destinations": ("Destinations", _destinations),
 }
@@ -160,7 +155,7 @@ def routes(inbox: ConsoleInbox, views: Views, pages: Pages) -> list[Route]:
 def _route(
     path: str,
     title: str,
-    read: Callable[[ConsoleInbox], Listing],
+    read: Callable[[ConsoleInbox], TablePage],
     *,
     inbox: ConsoleInbox,
     views: Views,
