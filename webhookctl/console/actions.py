@@ -24,7 +24,7 @@ from webhookctl.commands import (
     secrets,
     skip,
 )
-from webhookctl.console.commands import Told
+from webhookctl.console.commands import Told, told
 from webhookctl.console.inbox import ConsoleInbox
 from webhookctl.console.requests import Form, Pages
 from webhookctl.console.views import Views, event_path
@@ -68,7 +68,7 @@ def _notes(told: Told) -> str:
 
 def by_command(command: Callable[..., None], text: Callable[[Told], str] = _notes) -> Perform:
     """Returns what performs an action by a command."""
-    return lambda inbox, values: text(inbox.act(command, **values))
+    return lambda inbox, values: text(told(inbox.call, command, **values))
 
 
 def _pause_handler(inbox: ConsoleInbox, values: Values) -> str:

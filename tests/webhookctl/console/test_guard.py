@@ -359,8 +359,9 @@ def test_a_fault_of_aws_is_a_page_with_its_cause_and_not_of_the_console(
     def fail(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("webhookctl.console.inbox.told", fail)
-    read = user.get("/approvals")
+    monkeypatch.setattr("webhook_inbox.client.pausing.pause", fail)
+    monkeypatch.setattr("webhook_inbox.client.handlers.controls", fail)
+    read = user.get("/handlers")
     form = {"form_token": SESSION.form_token, "name": "acme.notify", "reason": "r"}
     acted = user.post("/handlers/pause", data=form, headers=WRITE)
     for answer in (read, acted):
