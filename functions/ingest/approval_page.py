@@ -13,14 +13,10 @@ from hashlib import sha256
 from html import escape
 from typing import Final
 
+from webhook_inbox.domain.model import RequestState
 from webhook_inbox.domain.printable import printable
-from webhook_inbox.handlers.approval_requests import (
-    DecisionOutcome,
-    GivenDecision,
-    RequestState,
-    RequestView,
-    Word,
-)
+from webhook_inbox.handlers.approvals.request_row import DecisionOutcome, GivenDecision, Word
+from webhook_inbox.handlers.approvals.requests import RequestView
 
 REASON_LIMIT: Final = 500
 # Deep arguments of 16 KB would have megabytes of indentation, more than Lambda returns.

@@ -24,16 +24,12 @@ from webhook_inbox.adapters.aws.lambda_events import body_of, headers_of
 from webhook_inbox.adapters.system import SystemRandomness
 from webhook_inbox.domain.errors import Rejected, Unavailable
 from webhook_inbox.domain.manifest import Manifest
+from webhook_inbox.domain.model import RequestState
 from webhook_inbox.domain.ports import Clock, Table
 from webhook_inbox.domain.secrets import APPROVAL_KEY, SecretCache
-from webhook_inbox.handlers.approval_links import PATH, ApprovalLink, read_link
-from webhook_inbox.handlers.approval_requests import (
-    ApprovalRequests,
-    DecisionOutcome,
-    RequestState,
-    RequestView,
-    Word,
-)
+from webhook_inbox.handlers.approvals.links import PATH, ApprovalLink, read_link
+from webhook_inbox.handlers.approvals.request_row import DecisionOutcome, Word
+from webhook_inbox.handlers.approvals.requests import ApprovalRequests, RequestView
 from webhook_inbox.queue.lanes import Lanes
 
 BODY_LIMIT: Final = 16 * 1024

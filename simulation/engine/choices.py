@@ -8,7 +8,7 @@ from simulation.engine.stepping import Call
 from simulation.engine.virtual_time import quiet, unacknowledged
 from simulation.engine.world import DAY_MS, World, all_ended
 from webhook_inbox.domain.ports import Item
-from webhook_inbox.handlers.effects.requests import Word
+from webhook_inbox.handlers.approvals.request_row import Word
 from webhook_inbox.ledger.pauses import TENANT_PREFIX
 from webhook_inbox.ledger.schema import APPROVAL_PREFIX
 

@@ -21,7 +21,7 @@ from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.ports import Key
 from webhook_inbox.domain.secret_document import Secrets
 from webhook_inbox.domain.timestamps import from_ms
-from webhook_inbox.handlers.effects.requests import Word
+from webhook_inbox.handlers.approvals.request_row import Word
 from webhook_inbox.ledger.pauses import TENANT_PREFIX
 from webhook_inbox.ledger.schema import ACTION_PREFIX, RUN_PREFIX, event_key, run_key
 from webhook_inbox.queue.message import RunMessage

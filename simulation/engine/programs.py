@@ -28,11 +28,12 @@ from webhook_inbox.domain.ports import (
 )
 from webhook_inbox.domain.provider import Provider
 from webhook_inbox.domain.secrets import SecretCache
-from webhook_inbox.handlers.approval_links import read_link
-from webhook_inbox.handlers.approval_requests import ApprovalRequests, Word
-from webhook_inbox.handlers.approvals import ApprovalRequest, Approvals
+from webhook_inbox.handlers.approvals.decisions import Approvals
+from webhook_inbox.handlers.approvals.hold import ApprovalRequest
+from webhook_inbox.handlers.approvals.links import read_link
+from webhook_inbox.handlers.approvals.request_row import RequestRow, Word
+from webhook_inbox.handlers.approvals.requests import ApprovalRequests
 from webhook_inbox.handlers.effects.manual_commit import NoDoubt
-from webhook_inbox.handlers.effects.requests import RequestRow
 from webhook_inbox.handlers.router import Registered
 from webhook_inbox.ingest.ingest import Ingest
 from webhook_inbox.ingest.receipt import Receipt

@@ -28,8 +28,8 @@ from simulation.invariants.ordering import order_of
 from simulation.worlds.scenario import SUCCEEDS
 from webhook_inbox.domain.manifest import SPLIT
 from webhook_inbox.domain.ports import Item, Key
-from webhook_inbox.handlers.effects.asking import people_of
-from webhook_inbox.handlers.effects.requests import RequestRow
+from webhook_inbox.handlers.approvals.approvers import people_of
+from webhook_inbox.handlers.approvals.request_row import RequestRow
 from webhook_inbox.handlers.ordering.gaps import SUBJECT
 from webhook_inbox.ledger.schema import (
     APPROVAL_PREFIX,

@@ -11,7 +11,7 @@ from ingest import approvals
 from tests.browser.test_pages import CONTRAST, faults_of, overflow
 from tests.functions.invocations import http_event
 from tests.functions.test_approvals import Requests, Stage
-from webhook_inbox.handlers.approval_requests import Word
+from webhook_inbox.handlers.approvals.request_row import Word
 
 
 class Served(ThreadingHTTPServer):

@@ -23,7 +23,7 @@ from webhook_inbox.client.connection import LOCAL
 from webhook_inbox.client.target import Target
 from webhook_inbox.domain.model import EventStatus, Status
 from webhook_inbox.domain.secret_document import SOURCES
-from webhook_inbox.handlers.approvals import ApprovalRequest
+from webhook_inbox.handlers.approvals.hold import ApprovalRequest
 from webhook_inbox.ledger.schema import run_key
 from webhookctl.commands import destinations, handlers, tenants
 from webhookctl.console import actions

@@ -28,15 +28,14 @@ from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.manifest import ApproversSpec
 from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.secrets import APPROVAL_KEY
-from webhook_inbox.handlers.approval_links import link_token
-from webhook_inbox.handlers.approval_requests import (
-    ApprovalRequests,
+from webhook_inbox.handlers.approvals.links import link_token
+from webhook_inbox.handlers.approvals.request_row import (
     DecisionOutcome,
     GivenDecision,
     RequestAddress,
-    RequestView,
     Word,
 )
+from webhook_inbox.handlers.approvals.requests import ApprovalRequests, RequestView
 
 HOST = "hooks.example"
 FORM = {"content-type": "application/x-www-form-urlencoded", "host": HOST}

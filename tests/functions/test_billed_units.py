@@ -30,7 +30,8 @@ from webhook_inbox.adapters.system import SystemClock, SystemRandomness, ThreadP
 from webhook_inbox.domain.ports import Change, Item, Key
 from webhook_inbox.domain.quotas import item_size
 from webhook_inbox.domain.timestamps import to_ms
-from webhook_inbox.handlers.approvals import ApprovalOutcome, Approvals, holds
+from webhook_inbox.handlers.approvals.decisions import ApprovalOutcome, Approvals
+from webhook_inbox.handlers.approvals.hold import holds
 from webhook_inbox.ingest.rejected import PER_MINUTE
 from webhook_inbox.ledger.audit import Actor, Proof
 from webhook_inbox.ledger.queries import Ledger

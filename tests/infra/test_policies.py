@@ -20,8 +20,8 @@ from tests.unit.support.world import World
 from tests.webhookctl.commands.every_command import EFFECTS
 from webhook_inbox import Approval
 from webhook_inbox.domain.ports import Change, Item, Key
-from webhook_inbox.handlers.approval_requests import Word
-from webhook_inbox.handlers.approvals import ApprovalRequest
+from webhook_inbox.handlers.approvals.hold import ApprovalRequest
+from webhook_inbox.handlers.approvals.request_row import Word
 
 # The policies that a role has.
 ROLES = {

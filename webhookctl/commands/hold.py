@@ -17,18 +17,12 @@ from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.model import RequestState, Run, Status
 from webhook_inbox.domain.ports import Key
 from webhook_inbox.domain.timestamps import EPOCH
-from webhook_inbox.handlers.approvals import (
-    ApprovalOutcome,
-    ApprovalRequest,
-    Approvals,
-    Decision,
-    HoldFilter,
-    holds,
-)
-from webhook_inbox.handlers.effects.asking import people_of
+from webhook_inbox.handlers.approvals.approvers import people_of
+from webhook_inbox.handlers.approvals.decisions import ApprovalOutcome, Approvals, Decision
+from webhook_inbox.handlers.approvals.hold import ApprovalRequest, HoldFilter, holds
+from webhook_inbox.handlers.approvals.request_row import RequestRow
 from webhook_inbox.handlers.effects.journal import Unstorable
 from webhook_inbox.handlers.effects.manual_commit import NoDoubt
-from webhook_inbox.handlers.effects.requests import RequestRow
 from webhook_inbox.ledger.audit import AuditedAction
 from webhookctl.command_tree import CommandTree
 from webhookctl.display.output import counted

@@ -7,7 +7,7 @@ from typing import Final
 
 from webhook_inbox.domain.model import Attempt, Overview, Status
 from webhook_inbox.domain.timestamps import from_ms
-from webhook_inbox.handlers.approvals import ApprovalRequest
+from webhook_inbox.handlers.approvals.hold import ApprovalRequest
 from webhookctl.display.event import names_of
 from webhookctl.display.history import action_line, history_of
 from webhookctl.display.runs import waits_of

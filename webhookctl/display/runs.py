@@ -7,9 +7,9 @@ from typing import Any, Final
 from webhook_inbox.client.times import iso
 from webhook_inbox.domain.model import Overview, Run, Status
 from webhook_inbox.domain.timestamps import from_ms
-from webhook_inbox.handlers.approvals import ApprovalRequest
+from webhook_inbox.handlers.approvals.hold import ApprovalRequest
+from webhook_inbox.handlers.approvals.request_row import RequestRow, Word
 from webhook_inbox.handlers.effects.journal import decode
-from webhook_inbox.handlers.effects.requests import RequestRow, Word
 from webhook_inbox.ledger.schema import WAIT_PREFIX
 from webhookctl.display.output import cut
 from webhookctl.display.table import GAP

@@ -21,7 +21,7 @@ from webhook_inbox.domain.model import (
     StoredEvent,
     TypeDoubt,
 )
-from webhook_inbox.handlers.approvals import ApprovalRequest
+from webhook_inbox.handlers.approvals.hold import ApprovalRequest
 from webhook_inbox.handlers.completions.tokens import COMPLETION
 from webhook_inbox.ledger.deadlines import VISIBILITY, overdue_at
 from webhook_inbox.ledger.lease import CLOCK_SKEW

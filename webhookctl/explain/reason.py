@@ -3,7 +3,7 @@
 from typing import Final
 
 from webhook_inbox.domain.model import Run, Status
-from webhook_inbox.handlers.approvals import ApprovalRequest
+from webhook_inbox.handlers.approvals.hold import ApprovalRequest
 
 # Paths in the ledger are relative to the bundle, which is this folder.
 FUNCTIONS: Final = "functions"

@@ -2,5 +2,5 @@
 
 `router` and `policies` declare a handler, `event` and `context` are its arguments. `effects` makes
 side effects happen once, `completions` waits for jobs, `ordering` keeps runs in order, `forwarding`
-has ready-made handlers, `approvals` records a person's decision.
+has ready-made handlers, `approvals` asks people and records their decisions.
 """

@@ -5,7 +5,7 @@
     same                          run#{handler}            run: ledger/lease, settle, deferral
     same                          effect#{handler}#{name}  effect: handlers/effects/journal
     same                          wait#{handler}#{name}    job: handlers/completions/journal
-    same                          approval#{handler}#{of}  request: handlers/effects/requests
+    same                          approval#{handler}#{of}  request: handlers/approvals/request_row
     same                          action#{time}#{token}    action on the event: ledger/audit
     effect#{name}#{key}           effect                   shared effect: handlers/effects/journal
     ordering_key#{handler}#{key}  state#{kind}             key's state: handlers/ordering/key_state

@@ -16,12 +16,12 @@ from webhook_inbox.domain.model import Run, StoredEvent
 from webhook_inbox.domain.ports import Clock, Randomness, Table
 from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.domain.trace import Trace
+from webhook_inbox.handlers.approvals.gate import Asking, PeopleAsked
+from webhook_inbox.handlers.approvals.request_row import RequestRows
 from webhook_inbox.handlers.completions.jobs import Jobs
 from webhook_inbox.handlers.context import Clients, Context
-from webhook_inbox.handlers.effects.asking import Asking, PeopleAsked
 from webhook_inbox.handlers.effects.effect import Effects
 from webhook_inbox.handlers.effects.journal import EffectJournal
-from webhook_inbox.handlers.effects.requests import RequestRows
 from webhook_inbox.handlers.event import Event
 from webhook_inbox.handlers.ordering.turns import Orders
 from webhook_inbox.handlers.policies import enforce
@@ -30,7 +30,7 @@ from webhook_inbox.processor.smoke import smoke_handler
 from webhook_inbox.queue.lanes import Lanes
 
 if TYPE_CHECKING:
-    from webhook_inbox.handlers.announcements import Announcer
+    from webhook_inbox.handlers.approvals.announcements import Announcer
 
 
 class Invoker:
@@ -124,7 +124,7 @@ class Invoker:
         self._orders.settled(error, run, lane=lane)
         self._jobs.settled(error, run, lane=lane)
         if isinstance(error, PeopleAsked):
-            from webhook_inbox.handlers.approval_wake import ApprovalWake  # noqa: PLC0415
+            from webhook_inbox.handlers.approvals.wake import ApprovalWake  # noqa: PLC0415
 
             wakes = ApprovalWake(table=self._table, lanes=self._lanes, clock=self._clock)
             wakes.settled(error.request, run, lane=lane)
@@ -160,7 +160,7 @@ class Invoker:
             redact=self._secrets.redact,
             hide=hide,
             outcomes=outcomes,
-            asking=asking,
+            check_approval=asking.refusal,
         )
         return Context(
             source=event.source,

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.domain.ports import Key
-from webhook_inbox.handlers.approvals import ApprovalRequest
+from webhook_inbox.handlers.approvals.hold import ApprovalRequest
 from webhook_inbox.handlers.completions.results import Ending
 from webhook_inbox.handlers.completions.tokens import WaitAddress
 from webhook_inbox.handlers.effects.journal import EffectState, decode

@@ -25,7 +25,7 @@ from webhook_inbox.domain.model import Delivery, Overview, Status
 from webhook_inbox.domain.ports import Message
 from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.domain.timestamps import from_ms
-from webhook_inbox.handlers.approvals import Approvals
+from webhook_inbox.handlers.approvals.decisions import Approvals
 from webhook_inbox.handlers.completions.receiver import CompletionOutcome, Completions
 from webhook_inbox.handlers.completions.results import Ending
 from webhook_inbox.handlers.completions.tokens import WaitAddress

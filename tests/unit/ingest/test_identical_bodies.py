@@ -15,7 +15,8 @@ from webhook_inbox.domain.manifest import Order
 from webhook_inbox.domain.model import EventStatus, Status
 from webhook_inbox.domain.ports import Item
 from webhook_inbox.domain.secrets import SecretCache
-from webhook_inbox.handlers.approvals import ApprovalOutcome, ApprovalRequest, holds
+from webhook_inbox.handlers.approvals.decisions import ApprovalOutcome
+from webhook_inbox.handlers.approvals.hold import ApprovalRequest, holds
 from webhook_inbox.ingest.deduplication import IdempotentReceiver
 from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
 from webhook_inbox.ingest.rejected import RejectedFilter, find

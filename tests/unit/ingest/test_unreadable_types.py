@@ -15,7 +15,8 @@ from webhook_inbox import providers
 from webhook_inbox.domain.manifest import SPLIT, SPLITTER, Manifest, SourceSpec
 from webhook_inbox.domain.model import Delivery, EventStatus, Status
 from webhook_inbox.domain.provider import Sample
-from webhook_inbox.handlers.approvals import ApprovalOutcome, ApprovalRequest
+from webhook_inbox.handlers.approvals.decisions import ApprovalOutcome
+from webhook_inbox.handlers.approvals.hold import ApprovalRequest
 from webhook_inbox.ingest.ignored import find_ignored
 from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
 from webhook_inbox.providers.schemes.identity import event_identity

@@ -14,7 +14,7 @@ from webhook_inbox.domain.errors import Permanent, Transient, Unavailable
 from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.personal import ERASED
 from webhook_inbox.domain.ports import Item, Key
-from webhook_inbox.handlers.approval_requests import Word
+from webhook_inbox.handlers.approvals.request_row import Word
 from webhook_inbox.ingest.receipt import IngestOutcome
 from webhook_inbox.ledger.erasure import DELIVERY_LIFE, Erasure, ErasureRequest, erase
 

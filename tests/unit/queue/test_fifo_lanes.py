@@ -16,7 +16,8 @@ from webhook_inbox.domain.manifest import DestinationSpec
 from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.ports import Change, Key
 from webhook_inbox.domain.timestamps import to_ms
-from webhook_inbox.handlers.approvals import ApprovalOutcome, ApprovalRequest
+from webhook_inbox.handlers.approvals.decisions import ApprovalOutcome
+from webhook_inbox.handlers.approvals.hold import ApprovalRequest
 from webhook_inbox.handlers.event import Event
 from webhook_inbox.ledger import pauses
 from webhook_inbox.ledger.pauses import RESUMPTION, PauseRequest

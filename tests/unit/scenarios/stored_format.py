@@ -37,10 +37,10 @@ from webhook_inbox.domain.manifest import (
 )
 from webhook_inbox.domain.ports import Item, Outgoing
 from webhook_inbox.domain.timestamps import to_ms
-from webhook_inbox.handlers.approval_requests import ApprovalRequests, Word
-from webhook_inbox.handlers.approvals import ApprovalRequest
+from webhook_inbox.handlers.approvals.hold import ApprovalRequest
+from webhook_inbox.handlers.approvals.request_row import RequestRow, Word
+from webhook_inbox.handlers.approvals.requests import ApprovalRequests
 from webhook_inbox.handlers.context import Context
-from webhook_inbox.handlers.effects.requests import RequestRow
 from webhook_inbox.handlers.event import Event
 from webhook_inbox.ingest import enrolment, ignored
 from webhook_inbox.ledger.pauses import PauseRequest, Subject, pause, resume

@@ -37,7 +37,8 @@ from webhook_inbox.domain.errors import Rejected
 from webhook_inbox.domain.model import EventStatus, Run, Status
 from webhook_inbox.domain.ports import Item, Outgoing
 from webhook_inbox.domain.timestamps import to_ms
-from webhook_inbox.handlers.approvals import ApprovalOutcome, ApprovalRequest, holds
+from webhook_inbox.handlers.approvals.decisions import ApprovalOutcome
+from webhook_inbox.handlers.approvals.hold import ApprovalRequest, holds
 from webhook_inbox.handlers.effects.journal import EffectState
 from webhook_inbox.ingest.receipt import IngestOutcome
 from webhook_inbox.ingest.rejected import RejectedFilter, find

@@ -11,15 +11,14 @@ from webhook_inbox import Approval, Context, Event
 from webhook_inbox.domain.errors import Transient
 from webhook_inbox.domain.manifest import ApproversSpec, DestinationSpec, Manifest
 from webhook_inbox.domain.model import Run, Status
-from webhook_inbox.handlers.approval_requests import (
-    ApprovalRequests,
+from webhook_inbox.handlers.approvals.decisions import Approvals
+from webhook_inbox.handlers.approvals.request_row import (
     DecisionOutcome,
     GivenDecision,
-    RequestView,
+    RequestRow,
     Word,
 )
-from webhook_inbox.handlers.approvals import Approvals
-from webhook_inbox.handlers.effects.requests import RequestRow
+from webhook_inbox.handlers.approvals.requests import ApprovalRequests, RequestView
 from webhook_inbox.ledger.audit import AuditEntry
 from webhook_inbox.ledger.schema import APPROVAL_PREFIX
 from webhook_inbox.processor.processor import Processor

@@ -7,7 +7,8 @@ from tests.unit.support.world import World
 from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.domain.ports import Item, Key
 from webhook_inbox.domain.timestamps import to_ms
-from webhook_inbox.handlers.approvals import ApprovalRequest, Approvals
+from webhook_inbox.handlers.approvals.decisions import Approvals
+from webhook_inbox.handlers.approvals.hold import ApprovalRequest
 from webhook_inbox.handlers.effects.journal import encode
 from webhook_inbox.ledger.lease import Lease, claim
 from webhook_inbox.ledger.schema import effect_key, shared_effect_key

@@ -11,8 +11,10 @@ from tests.unit.support.people import person
 from tests.webhookctl.commands.stage import Cli
 from webhook_inbox import Approval
 from webhook_inbox.domain.model import Status
-from webhook_inbox.handlers.approval_requests import DecisionOutcome
-from webhook_inbox.handlers.approvals import ApprovalOutcome, ApprovalRequest, person_of
+from webhook_inbox.handlers.approvals.approvers import person_of
+from webhook_inbox.handlers.approvals.decisions import ApprovalOutcome
+from webhook_inbox.handlers.approvals.hold import ApprovalRequest
+from webhook_inbox.handlers.approvals.request_row import DecisionOutcome
 
 WHY = ("--reason", "looked at it")
 APPROVE = ("hold", "approve", "evt-1", *WHY)

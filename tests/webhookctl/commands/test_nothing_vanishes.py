@@ -11,7 +11,8 @@ from tests.webhookctl.commands.stage import MANIFEST, Cli, Inbox
 from webhook_inbox.domain.errors import Held, Permanent, Skipped
 from webhook_inbox.domain.manifest import DestinationSpec, HandlerSpec, Manifest, Order
 from webhook_inbox.domain.model import Overview, SkipReason
-from webhook_inbox.handlers.approvals import ApprovalRequest, Approvals
+from webhook_inbox.handlers.approvals.decisions import Approvals
+from webhook_inbox.handlers.approvals.hold import ApprovalRequest
 from webhook_inbox.handlers.current_state import current
 from webhook_inbox.handlers.policies import Deny, enforce
 from webhook_inbox.ingest.rejected import PER_MINUTE

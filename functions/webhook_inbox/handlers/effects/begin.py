@@ -1,5 +1,6 @@
 """Decides whether an effect may start: by its row, its policy and a person's approval."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,10 +17,12 @@ from webhook_inbox.domain.errors import (
 from webhook_inbox.domain.internal_errors import ApprovalRequired
 from webhook_inbox.domain.model import Run
 from webhook_inbox.domain.ports import Clock
-from webhook_inbox.handlers.effects.asking import Asking
 from webhook_inbox.handlers.effects.journal import EffectJournal, EffectState, Entry
 from webhook_inbox.handlers.effects.plan import Approval, InDoubt, Plan
 from webhook_inbox.ledger.lease import CLOCK_SKEW
+
+# Returns why an effect may not start before its people approved it, None once they have.
+ApprovalCheck = Callable[[Plan, Approval], InboxError | None]
 
 
 @dataclass(slots=True)
@@ -59,13 +62,13 @@ class EffectStarter:
         *,
         clock: Clock,
         end: datetime,
-        asking: Asking | None = None,
+        check_approval: ApprovalCheck | None = None,
     ) -> None:
         self._journal = journal
         self._run = run
         self._clock = clock
         self._end = end
-        self._asking = asking
+        self._check_approval = check_approval
         self.question: InboxError | None = None
 
     def begin(self, asked: Plan) -> StartedEffect:
@@ -236,9 +239,9 @@ class EffectStarter:
         old = self._journal.find(asked, now)
         if old is not None and old.state is EffectState.COMMITTED:
             return
-        if self._asking is None:
+        if self._check_approval is None:
             raise Permanent("this processor asks no people: it has no groups of approvers")
-        refusal = self._asking.refusal(asked, approval)
+        refusal = self._check_approval(asked, approval)
         if refusal is not None:
             self.question = refusal
             raise refusal

@@ -12,8 +12,12 @@ from webhook_inbox.domain.errors import Deferred, Held, Permanent, Skipped, Tran
 from webhook_inbox.domain.idempotency import IdempotencyKey
 from webhook_inbox.domain.model import Run
 from webhook_inbox.domain.ports import Clock
-from webhook_inbox.handlers.effects.asking import Asking
-from webhook_inbox.handlers.effects.begin import EffectStarter, StartedEffect, unrecorded
+from webhook_inbox.handlers.effects.begin import (
+    ApprovalCheck,
+    EffectStarter,
+    StartedEffect,
+    unrecorded,
+)
 from webhook_inbox.handlers.effects.journal import EffectJournal, Entry, Unstorable, decode, encode
 from webhook_inbox.handlers.effects.plan import Plan, plan, require_plain, takes_key
 
@@ -41,7 +45,7 @@ class Effects:
         redact: removes secrets from recorded texts (G10).
         hide: removes personal values from recorded errors; a result is what the handler gets again.
         outcomes: receives the outcome of each effect by name, see `queue.outcomes.Observed`.
-        asking: asks people for approvals; None refuses effects that need them.
+        check_approval: asks the people of a group; None refuses effects that need them.
     """
 
     def __init__(
@@ -54,7 +58,7 @@ class Effects:
         redact: Callable[[str], str] = str,
         hide: Callable[[str], str] = str,
         outcomes: dict[str, str] | None = None,
-        asking: Asking | None = None,
+        check_approval: ApprovalCheck | None = None,
     ) -> None:
         self._journal = journal
         self._run = run
@@ -64,7 +68,9 @@ class Effects:
         self._outcomes = {} if outcomes is None else outcomes
         self._names: set[str] = set()
         self._stopped: Held | None = None
-        self._beginnings = EffectStarter(journal, run, clock=clock, end=end, asking=asking)
+        self._beginnings = EffectStarter(
+            journal, run, clock=clock, end=end, check_approval=check_approval
+        )
 
     def effect(
         self,

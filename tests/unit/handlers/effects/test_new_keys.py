@@ -10,7 +10,7 @@ from tests.unit.support.world import World
 from webhook_inbox import Context, Event
 from webhook_inbox.domain.idempotency import versioned
 from webhook_inbox.domain.model import Status
-from webhook_inbox.handlers.approvals import holds
+from webhook_inbox.handlers.approvals.hold import holds
 from webhook_inbox.handlers.completions.receiver import CompletionOutcome
 from webhook_inbox.replay.request import InvalidRequestError
 from webhookctl.explain.next_action import next_steps

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from webhook_inbox.domain.errors import ConditionFailed, InboxError, Permanent
@@ -11,13 +11,14 @@ from webhook_inbox.domain.manifest import ApproversSpec
 from webhook_inbox.domain.model import RequestState, Run, SkipReason
 from webhook_inbox.domain.ports import Clock, Item, Randomness, Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms, to_seconds
-from webhook_inbox.handlers.effects.plan import Approval, Plan
-from webhook_inbox.handlers.effects.requests import (
+from webhook_inbox.handlers.approvals.approvers import escalation_at
+from webhook_inbox.handlers.approvals.request_row import (
     RequestAddress,
     RequestRow,
     RequestRows,
     Word,
 )
+from webhook_inbox.handlers.effects.plan import Approval, Plan
 from webhook_inbox.ledger import audit
 from webhook_inbox.ledger.audit import INBOX, AuditedAction, EventName
 from webhook_inbox.ledger.schema import EFFECT_LIFE
@@ -197,22 +198,6 @@ class Asking:
             event=EventName(address.source, address.event_id),
             now=now,
         )
-
-
-def escalation_at(request: RequestRow, group: ApproversSpec) -> datetime | None:
-    """Returns when a request is escalated, None if it never is or was before."""
-    if request.escalated or not group.escalate_to:
-        return None
-    return request.opened_at + timedelta(seconds=group.escalate_after)
-
-
-def people_of(request: RequestRow, groups: Mapping[str, ApproversSpec]) -> dict[str, str]:
-    """Returns how each person who is asked is reached, by name."""
-    group = groups.get(request.group)
-    if group is None:
-        return {}
-    next_one = groups.get(group.escalate_to) if request.escalated else None
-    return {**(next_one.people if next_one else {}), **group.people}
 
 
 def _next_look(request: RequestRow, group: ApproversSpec) -> datetime:

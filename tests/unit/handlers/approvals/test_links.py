@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook_inbox.handlers import approval_links
-from webhook_inbox.handlers.approval_links import LONGEST, ApprovalLink, link_token, read_link
-from webhook_inbox.handlers.approval_requests import RequestAddress
+from webhook_inbox.handlers.approvals import links
+from webhook_inbox.handlers.approvals.links import LONGEST, ApprovalLink, link_token, read_link
+from webhook_inbox.handlers.approvals.request_row import RequestAddress
 from webhook_inbox.ledger.schema import ID_LIMIT
 
 UNTIL = datetime(2026, 1, 3, tzinfo=UTC)
@@ -157,7 +157,7 @@ def test_every_key_is_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch)
         compared.append((one, two))
         return genuine(one, two)
 
-    monkeypatch.setattr(approval_links.hmac, "compare_digest", compare)
+    monkeypatch.setattr(links.hmac, "compare_digest", compare)
     token = link_token("one", ADDRESS, "ann", UNTIL)
     for keys in (["one", "two", "three"], ["x", "y", "one"], ["x", "y", "z"]):
         compared.clear()
@@ -179,6 +179,6 @@ def test_a_link_has_no_secret_but_its_mac() -> None:
 def test_a_completion_token_under_the_same_key_is_no_link() -> None:
     """The purpose is signed with the content."""
     subject = link_token("k", ADDRESS, "ann", UNTIL).rpartition(".")[0]
-    mac = approval_links._text(hmac.digest(b"k", subject.encode(), "sha256"))
+    mac = links._text(hmac.digest(b"k", subject.encode(), "sha256"))
 
     assert read_link(["k"], f"{subject}.{mac}") is None

@@ -25,7 +25,8 @@ from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.domain.ports import Change, Outgoing
 from webhook_inbox.domain.timestamps import to_ms
-from webhook_inbox.handlers.approvals import ApprovalOutcome, ApprovalRequest, holds
+from webhook_inbox.handlers.approvals.decisions import ApprovalOutcome
+from webhook_inbox.handlers.approvals.hold import ApprovalRequest, holds
 from webhook_inbox.handlers.effects.journal import Unstorable, decode
 from webhook_inbox.handlers.effects.manual_commit import NoDoubt
 from webhook_inbox.ledger.audit import AuditEntry

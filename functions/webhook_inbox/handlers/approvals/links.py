@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Final
 
 from webhook_inbox.domain.timestamps import from_seconds, to_seconds
-from webhook_inbox.handlers.effects.requests import RequestAddress
+from webhook_inbox.handlers.approvals.request_row import RequestAddress
 
 PATH: Final = "/approvals/"
 # An event id of 512 control characters, which JSON escapes, and the longest names take 4,850.

@@ -12,9 +12,8 @@ from tests.unit.support.approving import BOARD, FINANCE, ApprovingWorld
 from webhook_inbox import Approval
 from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.domain.model import RequestState, Status
-from webhook_inbox.handlers.announcements import Announcement, slack, teams
-from webhook_inbox.handlers.approval_requests import DecisionOutcome, Word
-from webhook_inbox.handlers.effects.requests import RequestRows
+from webhook_inbox.handlers.approvals.announcements import Announcement, slack, teams
+from webhook_inbox.handlers.approvals.request_row import DecisionOutcome, RequestRows, Word
 
 Format = Callable[[Announcement, str], tuple[str, Any]]
 ARGUMENTS = '{"cents": 20000, "order": "o-1"}'

@@ -10,9 +10,9 @@ from datetime import datetime
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.model import SETTLED, RequestState, Status
 from webhook_inbox.domain.ports import Clock, Randomness, Table
-from webhook_inbox.handlers.approvals import Approvals
-from webhook_inbox.handlers.effects.asking import people_of
-from webhook_inbox.handlers.effects.requests import (
+from webhook_inbox.handlers.approvals.approvers import people_of
+from webhook_inbox.handlers.approvals.decisions import Approvals
+from webhook_inbox.handlers.approvals.request_row import (
     DecisionOutcome,
     GivenDecision,
     RequestAddress,

@@ -1,4 +1,4 @@
-"""Finds held runs, and records a person's decision about one.
+"""Records a person's decision about a held run.
 
     approve    the run continues; the approval covers the request as it was displayed
     happened   approves, and commits the effect in doubt, which is not repeated
@@ -11,34 +11,32 @@ The generation is raised before the message is sent, as in replay. Every write i
 displayed request, so the first of two concurrent decisions wins.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
 from enum import StrEnum
-from hashlib import sha256
 from typing import Any, Final
 
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
-from webhook_inbox.domain.manifest import Manifest, matches
+from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.model import RequestState, Run, SkipReason, Status
-from webhook_inbox.domain.ports import Change, Clock, Key, Randomness, Table
-from webhook_inbox.domain.timestamps import EPOCH, from_ms, to_ms
-from webhook_inbox.handlers.approval_wake import is_held_for
-from webhook_inbox.handlers.effects import manual_commit
-from webhook_inbox.handlers.effects.asking import people_of
-from webhook_inbox.handlers.effects.journal import encode
-from webhook_inbox.handlers.effects.requests import (
+from webhook_inbox.domain.ports import Change, Clock, Randomness, Table
+from webhook_inbox.domain.timestamps import to_ms
+from webhook_inbox.handlers.approvals.approvers import people_of, person_of
+from webhook_inbox.handlers.approvals.hold import ApprovalRequest
+from webhook_inbox.handlers.approvals.request_row import (
     DecisionOutcome,
     GivenDecision,
     RequestRow,
     RequestRows,
     Word,
 )
+from webhook_inbox.handlers.approvals.wake import is_held_for
+from webhook_inbox.handlers.effects import manual_commit
+from webhook_inbox.handlers.effects.journal import encode
 from webhook_inbox.ledger import audit
 from webhook_inbox.ledger.audit import Actor, AuditedAction, AuditRecord, EventName
 from webhook_inbox.ledger.deadlines import event_end, overdue_at
-from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import (
     WAKE,
     due_entry,
@@ -51,105 +49,6 @@ from webhook_inbox.ledger.settle import as_seen, cut
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.line import run_ended
 from webhook_inbox.queue.message import RunMessage
-
-ID_LENGTH: Final = 8
-
-
-@dataclass(frozen=True, slots=True)
-class ApprovalRequest:
-    """The question for which `run` is held."""
-
-    run: Run
-
-    @property
-    def id(self) -> str:
-        """Eight hex digits, different for each hold of a run."""
-        at = self.run.held.get("at", 0)
-        told = f"{self.subject}\n{self.fingerprint}\n{at}\n{self.run.lease_id}"
-        return sha256(told.encode()).hexdigest()[:ID_LENGTH]
-
-    @property
-    def subject(self) -> str:
-        """The subject of the decision, like "policy" or "effect:refund"."""
-        return str(self.run.held.get("subject", "handler"))
-
-    @property
-    def effect(self) -> str:
-        """The name of the effect in question, or ""."""
-        return self.subject.partition(":")[2]
-
-    @property
-    def reason(self) -> str:
-        """Why the run is held."""
-        return str(self.run.held.get("reason") or self.run.last_error)
-
-    @property
-    def shows(self) -> str:
-        """The details of the request as text."""
-        return str(self.run.held.get("shows", ""))
-
-    @property
-    def fingerprint(self) -> str:
-        """The fingerprint of the request."""
-        return str(self.run.held.get("fingerprint", ""))
-
-    @property
-    def identical_to(self) -> str:
-        """The id of the first event with this event's body, "" if it is held for another reason."""
-        return str(self.run.held.get("identical_to", ""))
-
-    @property
-    def request(self) -> Key | None:
-        """The key of the row by which people decide, None if one person decides."""
-        sort_key = self.run.held.get("request")
-        return None if sort_key is None else Key(key_of_run(self.run).pk, sort_key)
-
-    @property
-    def unannounced(self) -> Mapping[str, str]:
-        """Why a person who is asked was not told, by name."""
-        why: Mapping[str, str] = self.run.held.get("unannounced", {})
-        return why
-
-    @property
-    def since(self) -> datetime | None:
-        """When the run was held."""
-        return from_ms(self.run.held["at"]) if "at" in self.run.held else self.run.last_at
-
-
-def holds(ledger: Ledger) -> Iterator[ApprovalRequest]:
-    """Yields the approval request of every held run, in no order, page by page."""
-    runs = ledger.due_runs(newest_first=True)
-    return (ApprovalRequest(run) for run in runs if run.status is Status.HELD)
-
-
-@dataclass(frozen=True, slots=True)
-class HoldFilter:
-    """Selects approval requests; "" and None select all.
-
-    `type` is a pattern, `reason` a part of the text; the times are those at which runs were held.
-    """
-
-    source: str = ""
-    handler: str = ""
-    type: str = ""
-    subject: str = ""
-    reason: str = ""
-    since: datetime | None = None
-    until: datetime | None = None
-
-    def fits(self, hold: ApprovalRequest) -> bool:
-        """Returns whether the filter selects a request."""
-        run, at = hold.run, hold.since or EPOCH
-        return (
-            self.source in {"", run.source}
-            and self.handler in {"", run.handler}
-            and (not self.type or matches((self.type,), run.type))
-            and self.subject in {"", hold.subject}
-            and self.reason in hold.reason
-            and (self.since is None or at >= self.since)
-            and (self.until is None or at < self.until)
-        )
-
 
 # Limits the remembered approvals, and with them the size of a run's row.
 REMEMBERED: Final = 20
@@ -415,17 +314,6 @@ _OF_THE_HOLD: Final = (
     "resends",
     "waits_for",
 )
-
-
-def person_of(by: Actor, people: Mapping[str, str]) -> str:
-    """Returns the name under which a caller of AWS decides; a person who is asked counts once.
-
-    A caller is such a person if the last part of the ARN, before any "@", is the person's name. A
-    federated session is none: every IAM user may choose its name.
-    """
-    kind, _, last = by.name.rpartition("/")
-    name = last.partition("@")[0].lower()
-    return name if name in people and not kind.endswith(":federated-user") else by.name
 
 
 def _told(outcome: DecisionOutcome, request: RequestRow) -> ApprovalOutcome:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.model import RequestState, Run, Status
 from webhook_inbox.domain.ports import Clock, Table
-from webhook_inbox.handlers.effects.requests import RequestRow, RequestRows
+from webhook_inbox.handlers.approvals.request_row import RequestRow, RequestRows
 from webhook_inbox.ledger.deferral import wake
 from webhook_inbox.ledger.schema import key_of_run, run_from
 from webhook_inbox.ledger.settle import as_seen

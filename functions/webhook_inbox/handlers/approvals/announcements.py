@@ -21,9 +21,10 @@ from webhook_inbox.domain.ports import Clock
 from webhook_inbox.domain.printable import printable
 from webhook_inbox.domain.secrets import APPROVAL_KEY, SecretCache
 from webhook_inbox.domain.timestamps import to_ms
-from webhook_inbox.handlers.approval_links import PATH, link_token
-from webhook_inbox.handlers.effects.asking import Asking, PeopleAsked, people_of
-from webhook_inbox.handlers.effects.requests import RequestRow
+from webhook_inbox.handlers.approvals.approvers import people_of
+from webhook_inbox.handlers.approvals.gate import Asking, PeopleAsked
+from webhook_inbox.handlers.approvals.links import PATH, link_token
+from webhook_inbox.handlers.approvals.request_row import RequestRow
 from webhook_inbox.ledger.audit import AuditedAction
 
 # The route of a topic: "sns:" and its ARN.
