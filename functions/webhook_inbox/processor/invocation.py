@@ -16,7 +16,7 @@ from webhook_inbox.domain.model import Run, StoredEvent
 from webhook_inbox.domain.ports import Clock, Randomness, Table
 from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.domain.trace import Trace
-from webhook_inbox.handlers.approvals.gate import Asking, PeopleAsked
+from webhook_inbox.handlers.approvals.gate import ApprovalGate, ApprovalPending
 from webhook_inbox.handlers.approvals.request_row import RequestRows
 from webhook_inbox.handlers.completions.jobs import Jobs
 from webhook_inbox.handlers.context import Clients, Context
@@ -106,8 +106,8 @@ class Invoker:
         # process costs an attempt, like a handler that does.
         registered = smoke_handler(run) if spec.name == SMOKE else self._handlers(spec)
         handed = _handed(event, registered)
-        asking = self._asking(event, run, hide)
-        context = self._context(event, run, chain, reservations, effects, hide, end, asking)
+        approval_gate = self._approval_gate(event, run, hide)
+        context = self._context(event, run, chain, reservations, effects, hide, end, approval_gate)
         body = handed.json() if spec.order else None
         with self._orders.turn(spec, run, body, backfill=registered.backfill, lane=lane):
             if registered.policy is not None:
@@ -115,22 +115,24 @@ class Invoker:
             try:
                 registered.function(handed, context)
                 context.effects.require_answers()
-            except PeopleAsked as asked:
-                self._announcer().announce(asked, asking, context, end=end)
+            except ApprovalPending as pending:
+                self._announcer().announce(pending, approval_gate, context, end=end)
                 raise
 
     def settled(self, error: BaseException | None, run: Run, *, lane: str) -> None:
         """Completes orders and jobs after the run was settled with `error`. Never raises."""
         self._orders.settled(error, run, lane=lane)
         self._jobs.settled(error, run, lane=lane)
-        if isinstance(error, PeopleAsked):
+        if isinstance(error, ApprovalPending):
             from webhook_inbox.handlers.approvals.wake import ApprovalWake  # noqa: PLC0415
 
             wakes = ApprovalWake(table=self._table, lanes=self._lanes, clock=self._clock)
             wakes.settled(error.request, run, lane=lane)
 
-    def _asking(self, event: StoredEvent, run: Run, hide: Callable[[str], str]) -> Asking:
-        return Asking(
+    def _approval_gate(
+        self, event: StoredEvent, run: Run, hide: Callable[[str], str]
+    ) -> ApprovalGate:
+        return ApprovalGate(
             RequestRows(self._table),
             self._table,
             run,
@@ -150,7 +152,7 @@ class Invoker:
         outcomes: dict[str, str],
         hide: Callable[[str], str],
         end: datetime,
-        asking: Asking,
+        approval_gate: ApprovalGate,
     ) -> Context:
         effects = Effects(
             EffectJournal(self._table, run, received_at=event.received_at),
@@ -160,7 +162,7 @@ class Invoker:
             redact=self._secrets.redact,
             hide=hide,
             outcomes=outcomes,
-            check_approval=asking.refusal,
+            check_approval=approval_gate.refusal,
         )
         return Context(
             source=event.source,

@@ -22,7 +22,7 @@ from webhook_inbox.domain.printable import printable
 from webhook_inbox.domain.secrets import APPROVAL_KEY, SecretCache
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.handlers.approvals.approvers import people_of
-from webhook_inbox.handlers.approvals.gate import Asking, PeopleAsked
+from webhook_inbox.handlers.approvals.gate import ApprovalGate, ApprovalPending
 from webhook_inbox.handlers.approvals.links import PATH, link_token
 from webhook_inbox.handlers.approvals.request_row import RequestRow
 from webhook_inbox.ledger.audit import AuditedAction
@@ -105,11 +105,11 @@ def slack(message: Announcement, address: str) -> tuple[str, Any]:
     """Returns the path and the body of `chat.postMessage`; the address is a user or channel."""
     said = _section(f"*{_escaped(message.question)}*")
     shown = {"type": "section", "text": {"type": "plain_text", "text": message.arguments}}
-    asked = _section(f"{_escaped(message.terms)}\n<{message.link}|Open the request>")
+    terms = _section(f"{_escaped(message.terms)}\n<{message.link}|Open the request>")
     body = {
         "channel": address,
         "text": _escaped(message.question),
-        "blocks": [said, shown, asked],
+        "blocks": [said, shown, terms],
         "unfurl_links": False,
     }
     return "/chat.postMessage", body
@@ -180,32 +180,34 @@ class Announcer:
         self._clock = clock
         self._topics = topics
 
-    def announce(self, asked: PeopleAsked, asking: Asking, calls: Calls, *, end: datetime) -> None:
-        """Sends the messages that are missing; leaves the next wake and the failures in `asked`.
+    def announce(
+        self, pending: ApprovalPending, gate: ApprovalGate, calls: Calls, *, end: datetime
+    ) -> None:
+        """Sends the messages that are missing; leaves the next wake and the failures in `pending`.
 
         Never raises: an attempt that only asks must not count as failed.
         """
-        for person, route in people_of(asked.request, self._groups).items():
-            if person in asked.request.announced or person in asked.request.decisions:
+        for person, route in people_of(pending.request, self._groups).items():
+            if person in pending.request.announced or person in pending.request.decisions:
                 continue
-            if asked.request.state is not RequestState.OPEN:
+            if pending.request.state is not RequestState.OPEN:
                 return  # A person has decided meanwhile: the run looks again.
-            why = self._tell(asked, person, route, calls, end)
-            why = why or self._note_sent(asked, asking, person)
+            why = self._tell(pending, person, route, calls, end)
+            why = why or self._note_sent(pending, gate, person)
             if why:
-                asked.unannounced = {**asked.unannounced, person: asking.hide(why)}
-        if asked.unannounced:
-            self._retry_later(asked, asking)
+                pending.unannounced = {**pending.unannounced, person: gate.hide(why)}
+        if pending.unannounced:
+            self._retry_later(pending, gate)
 
     def _tell(
-        self, asked: PeopleAsked, person: str, route: str, calls: Calls, end: datetime
+        self, pending: ApprovalPending, person: str, route: str, calls: Calls, end: datetime
     ) -> str:
         """Sends one message; returns why it was not sent, or ""."""
         if end - self._clock.now() < NEEDS:
             return "too little time is left in the attempt"
         try:
-            link = self._link(asked.request, person)
-            self._send(Announcement(asked.request, person, link), route, calls)
+            link = self._link(pending.request, person)
+            self._send(Announcement(pending.request, person, link), route, calls)
         except Exception as error:  # noqa: BLE001 - whatever it is, the run stays held
             address = route.partition(":")[2]
             told = self._secrets.redact(describe(error)).replace(address, "[address]")
@@ -232,38 +234,38 @@ class Announcer:
         if name.partition("-")[0] == "slack":
             _require_ok(answer)
 
-    def _note_sent(self, asked: PeopleAsked, asking: Asking, person: str) -> str:
+    def _note_sent(self, pending: ApprovalPending, gate: ApprovalGate, person: str) -> str:
         """Records that a message was sent; returns why that failed, or ""."""
         now = self._clock.now()
         try:
             self._note(
-                asked, asking, {"announced": {**asked.request.announced, person: to_ms(now)}}
+                pending, gate, {"announced": {**pending.request.announced, person: to_ms(now)}}
             )
-            asking.note(AuditedAction.ANNOUNCE, asked.request, now, person=person)
+            gate.note(AuditedAction.ANNOUNCE, pending.request, now, person=person)
         except Unavailable as error:
             return shorten(f"sent, and not recorded: {error}", REASON_LIMIT)
         return ""
 
     @staticmethod
-    def _note(asked: PeopleAsked, asking: Asking, values: Mapping[str, Any]) -> None:
+    def _note(pending: ApprovalPending, gate: ApprovalGate, values: Mapping[str, Any]) -> None:
         """Changes the request, unless it has ended."""
-        while asked.request.state is RequestState.OPEN:
+        while pending.request.state is RequestState.OPEN:
             try:
-                asked.request = asking.rows.change(asked.request, values, mark=asking.run.lease_id)
+                pending.request = gate.rows.change(pending.request, values, mark=gate.run.lease_id)
             except ConditionFailed as error:
                 if error.old is None:
                     raise Unavailable("ledger", "announce", "the request has expired") from error
-                asked.request = RequestRow(error.old)
+                pending.request = RequestRow(error.old)
             else:
                 return
 
-    def _retry_later(self, asked: PeopleAsked, asking: Asking) -> None:
-        failures = asked.request.failures + 1
+    def _retry_later(self, pending: ApprovalPending, gate: ApprovalGate) -> None:
+        failures = pending.request.failures + 1
         pause = min(LONGEST_RETRY, FIRST_RETRY * 2 ** min(failures - 1, 10))
-        asked.wake_at = min(asked.wake_at, self._clock.now() + pause)
+        pending.wake_at = min(pending.wake_at, self._clock.now() + pause)
         # If this fails, the next repetition is not later than this one.
         with suppress(Unavailable):
-            self._note(asked, asking, {"failures": failures})
+            self._note(pending, gate, {"failures": failures})
 
 
 def _section(text: str) -> dict[str, Any]:

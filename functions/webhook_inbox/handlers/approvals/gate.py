@@ -24,7 +24,7 @@ from webhook_inbox.ledger.audit import INBOX, AuditedAction, EventName
 from webhook_inbox.ledger.schema import EFFECT_LIFE
 
 
-class PeopleAsked(ApprovalRequired):
+class ApprovalPending(ApprovalRequired):
     """A hold that the people of a group decide.
 
     Attributes:
@@ -55,8 +55,8 @@ class PeopleAsked(ApprovalRequired):
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
-    """The requests of one attempt.
+class ApprovalGate:
+    """Asks for the approvals of one attempt.
 
     Attributes:
         rows: the rows of requests.
@@ -78,12 +78,12 @@ class Asking:
     received_at: datetime
     hide: Callable[[str], str] = str
 
-    def refusal(self, asked: Plan, approval: Approval) -> InboxError | None:
+    def refusal(self, plan: Plan, approval: Approval) -> InboxError | None:
         """Returns why the effect may not start; None if enough people approved it.
 
         Returns:
-            `PeopleAsked` while the request is open, `SkippedBecause` after a denial, `Permanent`
-            after the request expired or for an unknown group.
+            `ApprovalPending` while the request is open, `SkippedBecause` after a denial,
+            `Permanent` after the request expired or for an unknown group.
 
         Raises:
             Unavailable: the ledger failed.
@@ -91,9 +91,9 @@ class Asking:
         group, now = self.groups.get(approval.by), self.clock.now()
         if group is None:
             return Permanent(
-                f"effect {asked.name!r}: approve: inbox.toml has no [approvers.{approval.by}]"
+                f"effect {plan.name!r}: approve: inbox.toml has no [approvers.{approval.by}]"
             )
-        request = self._request(asked, approval, now)
+        request = self._request(plan, approval, now)
         if request.state is RequestState.OPEN and now >= request.until:
             request = self._end(request, RequestState.EXPIRED, now)
         if request.state is RequestState.APPROVED:
@@ -103,27 +103,27 @@ class Asking:
         if request.state is not RequestState.OPEN:
             return Permanent(f"approval expired: undecided by {request.until:%Y-%m-%dT%H:%M:%SZ}")
         request = self._escalated(request, group, now)
-        return PeopleAsked(request, _next_look(request, group))
+        return ApprovalPending(request, _next_look(request, group))
 
-    def _request(self, asked: Plan, approval: Approval, now: datetime) -> RequestRow:
+    def _request(self, plan: Plan, approval: Approval, now: datetime) -> RequestRow:
         """Returns the request about these arguments; the others of the subject become void."""
         terms: Item = {
-            "fingerprint": asked.arguments,
+            "fingerprint": plan.arguments,
             "group": approval.by,
             "count": approval.count,
         }
-        found = self.rows.of_subject(self.run, asked.subject, now)
+        found = self.rows.of_subject(self.run, plan.subject, now)
         for other in found:
             if other.state is RequestState.OPEN and not other.asks(terms):
                 self._end(other, RequestState.VOID, now)
-        about = [each for each in found if each.row["fingerprint"] == asked.arguments]
+        about = [each for each in found if each.row["fingerprint"] == plan.arguments]
         newest = max(about, key=lambda each: each.address.round, default=None)
-        if newest is not None and newest.asks(terms) and not self._is_of_before(newest):
+        if newest is not None and newest.asks(terms) and not self._is_from_before_replay(newest):
             return newest
         number = 1 if newest is None else newest.address.round + 1
-        return self._open(asked, approval, terms, number, now)
+        return self._open(plan, approval, terms, number, now)
 
-    def _is_of_before(self, request: RequestRow) -> bool:
+    def _is_from_before_replay(self, request: RequestRow) -> bool:
         """Returns whether a request ended without approval before the run's death or replay."""
         if request.state in {RequestState.OPEN, RequestState.APPROVED}:
             return False
@@ -136,10 +136,10 @@ class Asking:
         return begun is not None and ended is not None and ended <= begun
 
     def _open(
-        self, asked: Plan, approval: Approval, terms: Item, number: int, now: datetime
+        self, plan: Plan, approval: Approval, terms: Item, number: int, now: datetime
     ) -> RequestRow:
         run = self.run
-        place = (run.source, run.event_id, run.handler, asked.subject, asked.arguments)
+        place = (run.source, run.event_id, run.handler, plan.subject, plan.arguments)
         address = RequestAddress(*place, number)
         values = {
             **terms,
@@ -147,10 +147,10 @@ class Asking:
             "event_id": run.event_id,
             "handler": run.handler,
             "type": run.type,
-            "subject": asked.subject,
+            "subject": plan.subject,
             "round": number,
-            "effect": asked.name,
-            "arguments": self.hide(asked.shows),
+            "effect": plan.name,
+            "arguments": self.hide(plan.shows),
             "opened_at": to_ms(now),
             "until": to_ms(now + approval.lifetime),
             "expires_at": to_seconds(self.received_at + EFFECT_LIFE),
