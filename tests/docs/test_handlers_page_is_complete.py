@@ -4,7 +4,7 @@ import inspect
 import re
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
@@ -14,8 +14,9 @@ from webhook_inbox import Context, Event, IdempotencyKey, Router, Versions, curr
 from webhook_inbox.destinations.propagation import CallChain
 from webhook_inbox.domain import errors
 from webhook_inbox.handlers import policies
+from webhook_inbox.handlers.completions.wait import Waiting
 from webhook_inbox.handlers.effects.journal import EffectState
-from webhook_inbox.handlers.effects.plan import InDoubt
+from webhook_inbox.handlers.effects.plan import InDoubt, plan
 from webhook_inbox.handlers.ordering import declaration
 from webhook_inbox.handlers.router import BACKOFFS
 
@@ -41,12 +42,23 @@ def public(cls: type) -> set[str]:
     return {name for name in named | own if not name.startswith("_")}
 
 
+# Where the options of an effect and of a wait have their defaults.
+WITH_DEFAULTS = {
+    **inspect.signature(plan).parameters,
+    **inspect.signature(Waiting._wait).parameters,
+}
+
+
 def parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    return {
+    """Returns the parameters of a function; those of `**options: Unpack[…]` by its names."""
+    own = {
         name: parameter
         for name, parameter in inspect.signature(function).parameters.items()
         if name not in {"self", "types"} and parameter.kind is not parameter.VAR_KEYWORD
     }
+    for unpacked in get_args(function.__annotations__.get("options")):
+        own |= {name: WITH_DEFAULTS[name] for name in get_type_hints(unpacked)}
+    return own
 
 
 def signature(name: str, function: Callable[..., Any]) -> str:
@@ -128,7 +140,10 @@ def test_every_option_has_a_line_with_its_default(
     section: str, heading: str, function: Callable[..., Any]
 ) -> None:
     told = table(section, heading)
+    passed = parameters(Context.effect) if function is Context.wait_for else {}
     for name, parameter in parameters(function).items():
+        if name != "name" and name in passed:
+            continue  # It has its line where effects are described.
         default, written = parameter.default, re.match(r"`([^`]+)`", told[name][1])
         if default is None or default is NOTHING:
             continue
@@ -144,14 +159,15 @@ def test_no_option_is_told_of_that_is_none() -> None:
     assert table("effects", "argument").keys() - {"retry", "hold"} == effects
     assert table("Declaring", "option").keys() == parameters(Router.on).keys()
     waits = table("long-running jobs", "argument").keys()
-    assert waits == parameters(Context.wait_for).keys()
-    passed = sections()["long-running jobs"].rows("argument")[-1][2]
-    assert set(re.findall(r"`(\w+)`", passed)) == effects - {"name", "fn", "key"}
+    passed = effects - {"name", "fn", "key"}
+    assert waits == parameters(Context.wait_for).keys() - passed
+    last = sections()["long-running jobs"].rows("argument")[-1][2]
+    assert set(re.findall(r"`(\w+)`", last)) == passed
 
 
 def test_coroutine_functions_have_the_same_options() -> None:
     assert parameters(Context.await_for).keys() == parameters(Context.wait_for).keys()
-    assert parameters(Context.aeffect).keys() == {"name", "fn"}  # and the options, as they are
+    assert parameters(Context.aeffect).keys() == parameters(Context.effect).keys()
 
 
 SIGNATURES: list[tuple[str, Callable[..., Any]]] = [

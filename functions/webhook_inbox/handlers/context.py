@@ -2,8 +2,8 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from typing import Any
+from datetime import datetime
+from typing import Any, Unpack
 
 from webhook_inbox.destinations.gate import Gate
 from webhook_inbox.destinations.propagation import CallChain
@@ -11,9 +11,9 @@ from webhook_inbox.domain.errors import Held, Permanent, Transient
 from webhook_inbox.domain.idempotency import IdempotencyKey, key_of, versioned
 from webhook_inbox.domain.manifest import DestinationSpec
 from webhook_inbox.handlers.completions.tokens import CompletionToken
-from webhook_inbox.handlers.completions.wait import EVERY, Waiting
+from webhook_inbox.handlers.completions.wait import Waiting, WaitOptions
 from webhook_inbox.handlers.effects.effect import Effects
-from webhook_inbox.handlers.effects.plan import DAY, NEEDS, Approval
+from webhook_inbox.handlers.effects.plan import EffectOptions
 from webhook_inbox.handlers.policies import require_approval
 
 Clients = Callable[[DestinationSpec, "Context"], Any]
@@ -61,14 +61,7 @@ class Context:
         self,
         name: str,
         fn: Callable[..., Any],
-        *,
-        key: str | None = None,
-        args: Any = None,
-        probe: Callable[[IdempotencyKey], Any] | None = None,
-        in_doubt: str | None = None,
-        key_lifetime: str | timedelta = DAY,
-        approve: bool | Approval = False,
-        needs: float = NEEDS,
+        **options: Unpack[EffectOptions],
     ) -> Any:
         """Runs a side effect once, and returns its recorded result in every later attempt.
 
@@ -103,19 +96,11 @@ class Context:
             Transient: too little time is left.
             Unavailable: the ledger failed.
         """
-        return self.effects.effect(
-            name,
-            fn,
-            key=key,
-            args=args,
-            probe=probe,
-            in_doubt=in_doubt,
-            key_lifetime=key_lifetime,
-            approve=approve,
-            needs=needs,
-        )
+        return self.effects.effect(name, fn, **options)
 
-    async def aeffect(self, name: str, fn: Callable[..., Awaitable[Any]], **options: Any) -> Any:
+    async def aeffect(
+        self, name: str, fn: Callable[..., Awaitable[Any]], **options: Unpack[EffectOptions]
+    ) -> Any:
         """Does the same as `effect` with coroutine functions for `fn` and `probe`."""
         return await self.effects.aeffect(name, fn, **options)
 
@@ -123,11 +108,7 @@ class Context:
         self,
         name: str,
         start: Callable[[IdempotencyKey, CompletionToken], Any],
-        *,
-        timeout: str | timedelta = DAY,
-        poll: Callable[[Any], Any] | None = None,
-        every: str | timedelta = EVERY,
-        **options: Any,
+        **options: Unpack[WaitOptions],
     ) -> Any:
         """Starts a job once and returns its result; the run is deferred until the job has ended.
 
@@ -162,24 +143,16 @@ class Context:
             Held: a person must decide whether the job was started.
             Unavailable: the ledger failed.
         """
-        return self.waiting.wait_for(
-            name, start, timeout=timeout, poll=poll, every=every, **options
-        )
+        return self.waiting.wait_for(name, start, **options)
 
     async def await_for(
         self,
         name: str,
         start: Callable[[IdempotencyKey, CompletionToken], Awaitable[Any]],
-        *,
-        timeout: str | timedelta = DAY,
-        poll: Callable[[Any], Awaitable[Any]] | None = None,
-        every: str | timedelta = EVERY,
-        **options: Any,
+        **options: Unpack[WaitOptions],
     ) -> Any:
         """Does the same as `wait_for` with coroutine functions."""
-        return await self.waiting.await_for(
-            name, start, timeout=timeout, poll=poll, every=every, **options
-        )
+        return await self.waiting.await_for(name, start, **options)
 
     def hold(self, reason: str, *, shows: str = "") -> None:
         """Holds the run until a person approves; returns in the attempt after the approval.

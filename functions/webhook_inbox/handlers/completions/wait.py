@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 from webhook_inbox.domain.errors import ConfigurationError, Permanent, Transient
 from webhook_inbox.domain.idempotency import IdempotencyKey
@@ -24,14 +24,14 @@ from webhook_inbox.handlers.completions.tokens import (
     without,
 )
 from webhook_inbox.handlers.effects.effect import (
-    AsyncFunction,
+    Adapter,
     Effects,
-    awaiting,
-    finished,
-    plainly,
+    as_coroutine_function,
+    run_without_loop,
+    wrap_async,
 )
 from webhook_inbox.handlers.effects.journal import Unstorable
-from webhook_inbox.handlers.effects.plan import check_name, require_plain
+from webhook_inbox.handlers.effects.plan import DAY, JobOptions, check_name, require_plain
 
 # Leaves room for the number of a later job.
 NAME_LIMIT: Final = 120
@@ -45,6 +45,14 @@ POLLED: Final = "poll"
 
 Start = Callable[[IdempotencyKey, CompletionToken], Any]
 Poll = Callable[[Any], Any]
+
+
+class WaitOptions(JobOptions, total=False):
+    """The options of a wait and of the effect that starts its job; see `Context.wait_for`."""
+
+    timeout: str | timedelta
+    poll: Poll | None
+    every: str | timedelta
 
 
 class Incomplete(Postponed):
@@ -105,26 +113,25 @@ class Waiting:
         self._mint = TokenIssuer(secrets, received_at)
         self._clock = clock
 
-    def wait_for(self, name: str, start: Start, *, poll: Poll | None = None, **options: Any) -> Any:
+    def wait_for(self, name: str, start: Start, **options: Unpack[WaitOptions]) -> Any:
         """See `Context.wait_for`."""
-        require_plain(name, start, poll, options.get("probe"))
-        return finished(self._wait(name, start, plainly, poll=poll, **options))
+        require_plain(name, start, options.get("poll"), options.get("probe"))
+        return run_without_loop(self._wait(name, start, as_coroutine_function, **options))
 
-    async def await_for(self, name: str, start: Start, **options: Any) -> Any:
+    async def await_for(self, name: str, start: Start, **options: Unpack[WaitOptions]) -> Any:
         """See `Context.await_for`."""
-        return await self._wait(name, start, awaiting, **options)
+        return await self._wait(name, start, wrap_async, **options)
 
     async def _wait(
         self,
         name: str,
         start: Start,
-        adapt: Callable[[Callable[..., Any]], AsyncFunction],
+        adapt: Adapter,
         *,
-        timeout: str | timedelta,
+        timeout: str | timedelta = DAY,
         poll: Poll | None = None,
         every: str | timedelta = EVERY,
-        probe: Callable[..., Any] | None = None,
-        **options: Any,
+        **options: Unpack[JobOptions],
     ) -> Any:
         if "key" in options:
             raise Permanent(f"wait_for {name!r} takes no key: a job's token belongs to one run")
@@ -138,13 +145,9 @@ class Waiting:
             with silent(token):
                 return without(token, await adapt(start)(key, token))
 
-        job = await self._effects.perform(
-            turn.wait.place.job,
-            starting,
-            True,  # noqa: FBT003 - positional, so that `options` cannot set it
-            probe=probe and adapt(probe),
-            **options,
-        )
+        if probe := options.get("probe"):
+            options["probe"] = adapt(probe)
+        job = await self._effects.aeffect(turn.wait.place.job, starting, **options)
         if poll is not None and not turn.started:
             self._conceal(turn)
             with _patient(turn):

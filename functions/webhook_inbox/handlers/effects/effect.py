@@ -5,11 +5,10 @@ from contextlib import suppress
 from contextvars import ContextVar
 from datetime import datetime
 from inspect import isawaitable, iscoroutine
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 from webhook_inbox.domain.error_text import describe, text_of
 from webhook_inbox.domain.errors import Deferred, Held, Permanent, Skipped, Transient, Unavailable
-from webhook_inbox.domain.idempotency import IdempotencyKey
 from webhook_inbox.domain.model import Run
 from webhook_inbox.domain.ports import Clock
 from webhook_inbox.handlers.effects.begin import (
@@ -19,9 +18,10 @@ from webhook_inbox.handlers.effects.begin import (
     unrecorded,
 )
 from webhook_inbox.handlers.effects.journal import EffectJournal, Entry, Unstorable, decode, encode
-from webhook_inbox.handlers.effects.plan import Plan, plan, require_plain, takes_key
+from webhook_inbox.handlers.effects.plan import EffectOptions, Plan, plan, require_plain, takes_key
 
 AsyncFunction = Callable[..., Coroutine[Any, Any, Any]]
+Adapter = Callable[[Callable[..., Any]], AsyncFunction]
 
 # Python's text for a StopIteration that leaves a coroutine.
 _STOPPED: Final = "coroutine raised StopIteration"
@@ -76,52 +76,36 @@ class Effects:
         self,
         name: str,
         fn: Callable[..., Any],
-        *,
-        probe: Callable[[IdempotencyKey], Any] | None = None,
-        **options: Any,
+        **options: Unpack[EffectOptions],
     ) -> Any:
         """See `Context.effect`."""
-        require_plain(name, fn, probe)
-        takes = takes_key(fn)
-        return finished(
-            self.perform(name, plainly(fn), takes, probe=probe and plainly(probe), **options)
-        )
+        require_plain(name, fn, options.get("probe"))
+        return run_without_loop(self._perform(name, fn, as_coroutine_function, options))
 
     async def aeffect(
         self,
         name: str,
         fn: Callable[..., Awaitable[Any]],
-        *,
-        probe: Callable[[IdempotencyKey], Awaitable[Any]] | None = None,
-        **options: Any,
+        **options: Unpack[EffectOptions],
     ) -> Any:
         """See `Context.aeffect`."""
-        takes = takes_key(fn)
-        return await self.perform(
-            name, awaiting(fn), takes, probe=probe and awaiting(probe), **options
-        )
+        return await self._perform(name, fn, wrap_async, options)
 
-    async def perform(
-        self,
-        name: str,
-        fn: AsyncFunction,
-        takes_key: bool,  # noqa: FBT001 - positional, so that `options` cannot set it
-        *,
-        probe: AsyncFunction | None = None,
-        **options: Any,
+    async def _perform(
+        self, name: str, fn: Callable[..., Any], adapt: Adapter, options: EffectOptions
     ) -> Any:
-        """Performs an effect; suspends only where `fn` or `probe` do."""
-        asked = plan(name, self._run, takes_key=takes_key, **options)
+        """Performs an effect; suspends only where `fn` or the probe do."""
+        asked = plan(name, self._run, takes_key=takes_key(fn), **options)
         self.reserve(name)
         begun = self._beginnings.begin(asked)
         self._outcomes[name] = IN_DOUBT if begun.result is None else RECORDED
         token = _running.set(begun)
         try:
             if begun.doubt is not None:
-                found = await probe(asked.key) if probe else None
-                self._resolve(begun, found, probed=probe is not None)
+                found = await adapt(asked.probe)(asked.key) if asked.probe else None
+                self._resolve(begun, found, probed=asked.probe is not None)
             if begun.result is None:
-                returned = await (fn(asked.key) if takes_key else fn())
+                returned = await (adapt(fn)(asked.key) if asked.keyed else adapt(fn)())
                 begun.result = self._commit(begun, returned)
                 self._outcomes[name] = COMMITTED
         except BaseException as error:
@@ -277,7 +261,7 @@ def _result(committed: Entry) -> bytes:
     return first
 
 
-def plainly(function: Callable[..., Any]) -> AsyncFunction:
+def as_coroutine_function(function: Callable[..., Any]) -> AsyncFunction:
     """Returns a plain function as a coroutine function that never suspends."""
 
     async def call(*args: Any) -> Any:
@@ -292,7 +276,7 @@ def plainly(function: Callable[..., Any]) -> AsyncFunction:
     return call
 
 
-def awaiting(function: Callable[..., Any]) -> AsyncFunction:
+def wrap_async(function: Callable[..., Any]) -> AsyncFunction:
     """Returns a function, plain or not, as a coroutine function."""
 
     async def call(*args: Any) -> Any:
@@ -302,7 +286,7 @@ def awaiting(function: Callable[..., Any]) -> AsyncFunction:
     return call
 
 
-def finished(coroutine: Coroutine[Any, Any, Any]) -> Any:
+def run_without_loop(coroutine: Coroutine[Any, Any, Any]) -> Any:
     """Runs a coroutine that never suspends, without an event loop, and returns its result."""
     try:
         coroutine.send(None)

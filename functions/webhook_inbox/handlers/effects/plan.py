@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, is_dataclass
 from datetime import timedelta
 from enum import StrEnum
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 from webhook_inbox.domain.errors import ConfigurationError, Permanent
 from webhook_inbox.domain.idempotency import NAME_LIMIT, IdempotencyKey, key_of, versioned
@@ -68,6 +68,29 @@ class Approval:
         return found
 
 
+Probe = Callable[[IdempotencyKey], Any]
+
+
+class JobOptions(TypedDict, total=False):
+    """The options of an effect that starts a job; `plan` has their defaults.
+
+    `Context.effect` describes them.
+    """
+
+    args: Any
+    probe: Probe | None
+    in_doubt: str | None
+    key_lifetime: str | timedelta
+    approve: bool | Approval
+    needs: float
+
+
+class EffectOptions(JobOptions, total=False):
+    """The options of an effect."""
+
+    key: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """An effect as its handler requests it.
@@ -79,6 +102,7 @@ class Plan:
         arguments: the fingerprint of the arguments, "" if none are given.
         shows: the arguments as text, for approval.
         keyed: whether the function receives the key.
+        probe: finds the result of an effect in doubt.
         in_doubt: the policy while it is unknown whether it happened.
         key_lifetime: how long the downstream keeps a key; later the effect is not repeated.
         approve: whether a person must approve it first, or which people.
@@ -91,6 +115,7 @@ class Plan:
     arguments: str
     shows: str
     keyed: bool
+    probe: Probe | None
     in_doubt: InDoubt
     key_lifetime: timedelta
     approve: bool | Approval
@@ -102,19 +127,20 @@ class Plan:
         return f"effect:{self.name}"
 
 
-def plan(
+def plan(  # noqa: PLR0913 - each a keyword of its own
     name: str,
     run: Run,
     *,
     takes_key: bool,
     key: str | None = None,
     args: Any = None,
+    probe: Probe | None = None,
     in_doubt: str | None = None,
     key_lifetime: str | timedelta = DAY,
     approve: bool | Approval = False,
     needs: float = NEEDS,
 ) -> Plan:
-    """Returns the plan of an effect of a run; the options are `Context.effect`'s.
+    """Returns the plan of an effect of a run; the options are `EffectOptions`.
 
     Raises:
         Permanent: the name, the key, the arguments or an option is invalid; nothing was done.
@@ -140,6 +166,7 @@ def plan(
         arguments=sha256(shown.encode()).hexdigest() if shown else "",
         shows=shown,
         keyed=takes_key,
+        probe=probe,
         in_doubt=policy,
         key_lifetime=lifetime,
         approve=approve,
