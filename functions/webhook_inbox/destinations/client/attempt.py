@@ -9,20 +9,29 @@ from webhook_inbox.destinations.propagation import CallChain
 from webhook_inbox.domain.idempotency import IdempotencyKey
 
 
-class Running(Protocol):
-    """The effects of an attempt; `handlers.effects` implements it."""
+class RunningEffect(Protocol):
+    """The effect within which a call is made; `handlers.effects` implements it."""
 
-    def current_key(self) -> str:
-        """Returns the key of the running effect, "" outside of any."""
+    @property
+    def key(self) -> str:
+        """Its idempotency key."""
 
-    def calling(self, what: str) -> None:
-        """Records the call that is about to be made under that key; rejects a second one."""
+    def begin_call(self, call: str) -> None:
+        """Records the call that is about to be made under the key; rejects a second one."""
 
-    def called(self) -> None:
+    def end_call(self) -> None:
         """Records that this call succeeded."""
 
-    def call_failed(self, error: Exception, *, acts: bool) -> None:
-        """Records that a call failed; `acts` is whether it was made under that key."""
+    def fail_call(self, error: Exception, *, acts: bool) -> None:
+        """Records that a call failed; `acts` is whether it was made under the key."""
+
+
+class AttemptEffects(Protocol):
+    """The effects of an attempt."""
+
+    @property
+    def running(self) -> RunningEffect | None:
+        """The effect within which the caller runs, None outside of any."""
 
     def redact(self, text: str) -> str:
         """Returns a text without the known secrets (G10)."""
@@ -68,7 +77,7 @@ class OutboundCall(Protocol):
         """Admits the calls."""
 
     @property
-    def effects(self) -> Running:
+    def effects(self) -> AttemptEffects:
         """The effects of the attempt."""
 
     def effect(

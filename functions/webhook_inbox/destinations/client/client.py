@@ -111,7 +111,7 @@ class DestinationClient(httpx.Client):
         self._require_one_call(request, sending)
         if effect is None:
             return self._whole(request, "", sending)
-        within = self._call.effects.current_key()
+        within = self._running_key()
         if within or (isinstance(effect, ByMethod) and request.method in SAFE):
             return self._whole(request, within, sending)
         path = effect_name(self._spec, request)
@@ -179,7 +179,7 @@ class DestinationClient(httpx.Client):
         """
         sending = {"auth": auth, "follow_redirects": follow_redirects}
         self._require_one_call(request, sending)
-        key = self._call.effects.current_key()
+        key = self._running_key()
         if request.method not in SAFE and not key:
             raise Permanent(
                 f"{named(self._spec, request)} would be sent without the journal: call"
@@ -234,26 +234,33 @@ class DestinationClient(httpx.Client):
         status = answered.response.status_code
         text = f"{named(self._spec, request)} answered {status}, but its body {answered.unread}"
         # The effect was executed: a permanent failure would say that it was not.
-        done = request.method not in SAFE and self._call.effects.current_key()
+        done = request.method not in SAFE and self._running_key()
         return Transient(text) if done else Permanent(text)
 
     def _sent(
         self, request: httpx.Request, key: str, sending: dict[str, Any], *, limit: int | None
     ) -> ReadResponse:
         acts = bool(key) and request.method not in SAFE
-        if acts:
-            self._call.effects.calling(f"{self._spec.name} {arguments(self._spec, request)}")
+        effect = self._call.effects.running
+        if effect and acts:
+            effect.begin_call(f"{self._spec.name} {arguments(self._spec, request)}")
         complete = self._builder.complete(request, key)
         send = partial(super().send, stream=True, **sending)
         keyed = self._builder.keyed(complete, key)
         try:
             answered = self._exchange.make(complete, send, keyed=keyed, limit=limit)
         except Exception as error:
-            self._call.effects.call_failed(error, acts=acts)
+            if effect:
+                effect.fail_call(error, acts=acts)
             raise
-        if acts:
-            self._call.effects.called()
+        if effect and acts:
+            effect.end_call()
         return answered
+
+    def _running_key(self) -> str:
+        """Returns the key of the effect within which the caller runs, "" outside of any."""
+        effect = self._call.effects.running
+        return effect.key if effect else ""
 
     def _require_one_call(self, request: httpx.Request, sending: dict[str, Any]) -> None:
         """Rejects options by which an error may hide that an unsafe request was answered."""

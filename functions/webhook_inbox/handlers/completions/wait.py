@@ -158,7 +158,7 @@ class Waiting:
 
     def _begin(self, name: str, timeout: str | timedelta, pause: timedelta) -> _Turn:
         check_name(name)
-        if self._effects.current_key():
+        if self._effects.running is not None:
             raise Permanent(f"wait {name!r} is inside an effect; run one after the other")
         if len(name) > NAME_LIMIT:
             raise Permanent(f"wait {name!r}: a name has up to {NAME_LIMIT} characters")

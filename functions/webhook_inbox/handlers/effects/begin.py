@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 
 from webhook_inbox.domain.errors import (
@@ -19,33 +18,11 @@ from webhook_inbox.domain.model import Run
 from webhook_inbox.domain.ports import Clock
 from webhook_inbox.handlers.effects.journal import EffectJournal, EffectState, Entry
 from webhook_inbox.handlers.effects.plan import Approval, InDoubt, Plan
+from webhook_inbox.handlers.effects.started import StartedEffect
 from webhook_inbox.ledger.lease import CLOCK_SKEW
 
 # Returns why an effect may not start before its people approved it, None once they have.
 ApprovalCheck = Callable[[Plan, Approval], InboxError | None]
-
-
-@dataclass(slots=True)
-class StartedEffect:
-    """An effect in this attempt.
-
-    Attributes:
-        plan: the effect.
-        result: the stored result, once known.
-        doubt: the row of an earlier start whose outcome is unknown.
-        started: whether this attempt has started it.
-        doubted: whether an earlier start or call is in doubt, so that no error can end it.
-        call: the call made under its key, or "".
-        acted: whether that call succeeded.
-    """
-
-    plan: Plan
-    result: bytes | None = None
-    doubt: Entry | None = None
-    started: bool = False
-    doubted: bool = False
-    call: str = ""
-    acted: bool = False
 
 
 class EffectStarter:

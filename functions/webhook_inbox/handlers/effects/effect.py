@@ -8,17 +8,17 @@ from inspect import isawaitable, iscoroutine
 from typing import Any, Final, Unpack
 
 from webhook_inbox.domain.error_text import describe, text_of
-from webhook_inbox.domain.errors import Deferred, Held, Permanent, Skipped, Transient, Unavailable
+from webhook_inbox.domain.errors import Held, Permanent, Unavailable
 from webhook_inbox.domain.model import Run
 from webhook_inbox.domain.ports import Clock
 from webhook_inbox.handlers.effects.begin import (
     ApprovalCheck,
     EffectStarter,
-    StartedEffect,
     unrecorded,
 )
 from webhook_inbox.handlers.effects.journal import EffectJournal, Entry, Unstorable, decode, encode
 from webhook_inbox.handlers.effects.plan import EffectOptions, Plan, plan, require_plain, takes_key
+from webhook_inbox.handlers.effects.started import StartedEffect
 
 AsyncFunction = Callable[..., Coroutine[Any, Any, Any]]
 Adapter = Callable[[Callable[..., Any]], AsyncFunction]
@@ -30,7 +30,7 @@ COMMITTED: Final = "committed"
 RECORDED: Final = "recorded"
 FAILED: Final = "failed"
 IN_DOUBT: Final = "in doubt"
-# The effect that is running, None outside an effect.
+# Each asyncio task and each thread with a copy of the context has an effect of its own.
 _running: ContextVar[StartedEffect | None] = ContextVar("running", default=None)
 
 
@@ -115,48 +115,10 @@ class Effects:
             _running.reset(token)
         return decode(begun.result)
 
-    @staticmethod
-    def current_key() -> str:
-        """Returns the key of the running effect, "" outside an effect."""
-        begun = _running.get()
-        return "" if begun is None else begun.plan.key
-
-    @staticmethod
-    def calling(what: str) -> None:
-        """Notes a call that uses the running effect's key.
-
-        Raises:
-            Permanent: another call used the key; the downstream could not tell them apart.
-        """
-        begun = _running.get()
-        if begun is None:
-            return
-        if begun.call and begun.call != what:
-            raise Permanent(
-                f"effect {begun.plan.name!r} makes a second call under its key: give each call an"
-                " effect of its own, or effect=None where it changes nothing"
-            )
-        begun.call = what
-
-    @staticmethod
-    def called() -> None:
-        """Notes that the call succeeded, so a later error does not mean that nothing was done."""
-        begun = _running.get()
-        if begun is not None:
-            begun.acted = True
-
-    @staticmethod
-    def call_failed(error: Exception, *, acts: bool) -> None:
-        """Notes that a call failed: if something may have been done, no later error denies it.
-
-        Args:
-            error: the error, which `fn` may catch or replace.
-            acts: whether the call was made under the effect's key.
-        """
-        begun = _running.get()
-        # A rejection says nothing about an earlier call of this attempt that succeeded.
-        if begun is not None and (begun.acted or (acts and not _denies(error, acted=False))):
-            begun.doubted = True
+    @property
+    def running(self) -> StartedEffect | None:
+        """The effect within which the caller runs, None outside of any."""
+        return _running.get()
 
     def stop(self, held: Held) -> None:
         """Blocks further effects in this attempt and holds the run at its end.
@@ -191,7 +153,7 @@ class Effects:
         """
         if self._stopped is not None:
             raise self._stopped
-        if _running.get() is not None:
+        if self.running is not None:
             raise Permanent(f"effect {name!r} is inside another effect; run one after the other")
         if name in self._names:
             raise Permanent(
@@ -240,20 +202,11 @@ class Effects:
             return
         why = self._hide(self._redact(describe(error)))
         with suppress(Unavailable):  # The effect then stays in doubt, which is safe.
-            if not begun.doubted and _denies(error, acted=begun.acted):
+            if begun.is_denied_by(error):
                 self._journal.fail(begun.plan, why, self._clock.now())
                 self._outcomes[begun.plan.name] = FAILED
             else:
                 self._journal.doubt(begun.plan, why)
-
-
-def _denies(error: Exception, *, acted: bool) -> bool:
-    """Returns whether an error shows that this start did nothing; `acted`: a call succeeded."""
-    if isinstance(error, Permanent):
-        return not error.doubtful and (error.refused or not acted)
-    if isinstance(error, Transient):
-        return error.refused
-    return isinstance(error, Deferred | Skipped | Held) and not acted
 
 
 def _result(committed: Entry) -> bytes:

@@ -43,24 +43,25 @@ class RecordingGate(Gate):
 
 @dataclass
 class Effects:
-    """A journal in memory; `running` is the key of an enclosing effect."""
+    """A journal in memory, and the effect that is running under `key`, if any."""
 
-    running: str = ""
+    key: str = ""
     committed: dict[str, str] = field(default_factory=dict)
     begun: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
     failed: list[tuple[Exception, bool]] = field(default_factory=list)
 
-    def current_key(self) -> str:
-        return self.running
+    @property
+    def running(self) -> "Effects | None":
+        return self if self.key else None
 
-    def calling(self, what: str) -> None:
-        self.calls.append(what)
+    def begin_call(self, call: str) -> None:
+        self.calls.append(call)
 
-    def called(self) -> None:
+    def end_call(self) -> None:
         self.calls.append("succeeded")
 
-    def call_failed(self, error: Exception, *, acts: bool) -> None:
+    def fail_call(self, error: Exception, *, acts: bool) -> None:
         self.failed.append((error, acts))
 
     def redact(self, text: str) -> str:
@@ -92,7 +93,11 @@ class Attempt:
         self.effects.begun.append((name, plan))
         if name not in self.effects.committed:
             key = IdempotencyKey(f"{name}:{self.handler}:{self.source}:{self.event_id}")
-            self.effects.committed[name] = json.dumps(fn(key))
+            self.effects.key = key
+            try:
+                self.effects.committed[name] = json.dumps(fn(key))
+            finally:
+                self.effects.key = ""
         return json.loads(self.effects.committed[name])
 
 

@@ -562,7 +562,7 @@ def test_a_client_may_be_used_as_a_context() -> None:
 
 def test_an_enclosing_effect_gives_its_key() -> None:
     sink = Sink()
-    attempt = Attempt(effects=Effects(running="order:h:s:e"))
+    attempt = Attempt(effects=Effects(key="order:h:s:e"))
 
     client(sink, attempt).post("/notes", json={})
 

@@ -98,7 +98,7 @@ def test_a_name_that_is_too_long_is_hashed_and_tells_paths_apart() -> None:
 
 
 def test_within_an_effect_no_second_one_is_made() -> None:
-    attempt = Attempt(effects=Effects(running="order:h:s:e"))
+    attempt = Attempt(effects=Effects(key="order:h:s:e"))
     crm = client(Sink(), attempt)
 
     crm.post("/notes")
@@ -111,7 +111,7 @@ def test_within_an_effect_no_second_one_is_made() -> None:
 def test_within_an_effect_a_call_may_do_without_its_key() -> None:
     sink = Sink()
 
-    client(sink, Attempt(effects=Effects(running="k"))).post("/notes", effect=None)
+    client(sink, Attempt(effects=Effects(key="k"))).post("/notes", effect=None)
 
     assert "idempotency-key" not in sink.last.headers
 
@@ -339,7 +339,7 @@ def test_a_built_request_that_is_not_safe_needs_an_effect(method: str) -> None:
         raise AssertionError
 
     assert sink.requests == []
-    attempt.effects.running = "k"
+    attempt.effects.key = "k"
     assert crm.send(request).status_code == 200
     assert sink.last.headers["idempotency-key"] == "k"
 
@@ -350,7 +350,7 @@ def test_one_request_sent_in_two_effects_has_the_key_of_each() -> None:
     request = crm.build_request("POST", "/notes", content=iter([b"a", b"b"]))
 
     for key in ("first", "second"):
-        attempt.effects.running = key
+        attempt.effects.key = key
         crm.send(request)
 
     assert [r.headers["idempotency-key"] for r in sink.requests] == ["first", "second"]
@@ -389,7 +389,7 @@ def test_what_was_done_within_an_effect_stays_in_doubt_where_its_answer_is_too_l
     sink = Sink(httpx.Response(200, content=b"x" * (4 * 1024 * 1024 + 1)))
 
     with pytest.raises(Transient, match="body exceeds 4 MB") as raised:
-        client(sink, Attempt(effects=Effects(running="k"))).post("/x")
+        client(sink, Attempt(effects=Effects(key="k"))).post("/x")
 
     assert not raised.value.refused
 

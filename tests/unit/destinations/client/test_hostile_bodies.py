@@ -256,7 +256,7 @@ def test_an_effect_is_committed_without_a_body_that_cannot_be_read(
 
 def test_a_call_within_an_effect_is_not_denied_by_its_body() -> None:
     run = Attempt()
-    run.effects.running = "key-1"
+    run.effects.key = "key-1"
 
     with pytest.raises(Transient, match="'gzip, gzip'") as raised:
         client(Sink(response(200, STACKED, "gzip, gzip")), run).post("/x")

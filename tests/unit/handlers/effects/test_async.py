@@ -1,6 +1,7 @@
 """The same for coroutine functions."""
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -47,6 +48,28 @@ def test_effects_side_by_side_are_not_inside_of_each_other() -> None:
         return await asyncio.gather(effects.aeffect("a", post), effects.aeffect("b", post))
 
     assert asyncio.run(handler()) == [{"id": 1}, {"id": 2}]
+
+
+def test_tasks_and_threads_that_an_effect_starts_are_inside_of_it() -> None:
+    effects = Bench().attempt()
+
+    def key() -> str:
+        return effects.running.key if effects.running else ""
+
+    async def task() -> str:
+        return key()
+
+    async def post(own: str) -> bool:
+        await asyncio.sleep(0)
+        keys = [key(), await asyncio.create_task(task()), await asyncio.to_thread(key)]
+        with ThreadPoolExecutor() as threads:
+            return keys == [own] * 3 and threads.submit(key).result() == ""
+
+    async def handler() -> list[object]:
+        both = await asyncio.gather(effects.aeffect("a", post), effects.aeffect("b", post))
+        return [*both, key()]
+
+    assert asyncio.run(handler()) == [True, True, ""]
 
 
 def test_an_async_effect_that_is_refused_has_failed() -> None:
@@ -109,9 +132,11 @@ def test_a_coroutine_that_is_returned_after_a_call_leaves_a_doubt() -> None:
     effects = bench.attempt()
 
     def posts(key: str) -> object:
-        effects.calling("crm POST /charge")
+        running = effects.running
+        assert running is not None
+        running.begin_call("crm POST /charge")
         bench.sink(key)
-        effects.called()
+        running.end_call()
         return asyncio.sleep(0)
 
     with pytest.raises(Permanent, match="it returned a coroutine"):

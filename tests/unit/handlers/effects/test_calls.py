@@ -90,12 +90,11 @@ def test_a_failure_after_a_call_that_succeeded_leaves_a_doubt(inbox: Inbox) -> N
     assert run.effects["order"].in_doubt
 
 
-def test_outside_of_an_effect_nothing_is_noted() -> None:
+def test_outside_of_an_effect_none_is_running() -> None:
     effects = Bench().attempt()
-    effects.calling("a")
-    effects.calling("b")
-    effects.called()
-    assert effects.current_key() == ""
+    assert effects.running is None
+    effects.effect("mail", lambda key: None)
+    assert effects.running is None
 
 
 # -- holds that a handler catches
