@@ -5,7 +5,7 @@
 Each of the first three may end the attempt by raising an error.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ from webhook_inbox.handlers.event import Event
 from webhook_inbox.handlers.ordering.turns import Orders
 from webhook_inbox.handlers.policies import enforce
 from webhook_inbox.handlers.router import Registered
+from webhook_inbox.processor.attempt import RunAttempt
 from webhook_inbox.processor.smoke import smoke_handler
 from webhook_inbox.queue.lanes import Lanes
 
@@ -72,43 +73,29 @@ class Invoker:
         self._announcer = announcer
         self._lanes = lanes
 
-    def call(
-        self,
-        event: StoredEvent,
-        spec: HandlerSpec,
-        run: Run,
-        *,
-        reservations: Mapping[str, int],
-        effects: dict[str, str],
-        hide: Callable[[str], str],
-        lane: str,
-        end: datetime,
-    ) -> None:
+    def call(self, attempt: RunAttempt, *, effects: dict[str, str], end: datetime) -> None:
         """Calls the handler of a leased run.
 
         Args:
-            event: the event with its body.
-            spec: the handler as the manifest declares it.
-            run: the leased run.
-            reservations: when it may call its destinations.
+            attempt: the attempt; its event has its body.
             effects: receives the outcome of each effect by name.
-            hide: removes the values of the event's personal fields from a text.
-            lane: the worker's lane.
             end: when the attempt is ended.
 
         Raises:
             BaseException: the run is not done.
         """
-        chain = CallChain.read(event.headers)
+        spec, run = attempt.spec, attempt.run
+        chain = CallChain.read(attempt.event.headers)
         if not run.forced:
             chain.check(spec.name)
         # The module is imported within the attempt's time limit: a module that hangs or kills the
         # process costs an attempt, like a handler that does.
         registered = smoke_handler(run) if spec.name == SMOKE else self._handlers(spec)
-        handed = _handed(event, registered)
-        approval_gate = self._approval_gate(event, run, hide)
-        context = self._context(event, run, chain, reservations, effects, hide, end, approval_gate)
+        handed = _handed(attempt.event, registered)
+        approval_gate = self._approval_gate(attempt)
+        context = self._context(attempt, chain, effects, end, approval_gate)
         body = handed.json() if spec.order else None
+        lane = attempt.policy.worker.lane
         with self._orders.turn(spec, run, body, backfill=registered.backfill, lane=lane):
             if registered.policy is not None:
                 enforce(registered.policy(handed, context), run.approvals)
@@ -119,8 +106,9 @@ class Invoker:
                 self._announcer().announce(pending, approval_gate, context, end=end)
                 raise
 
-    def settled(self, error: BaseException | None, run: Run, *, lane: str) -> None:
+    def settled(self, error: BaseException | None, attempt: RunAttempt) -> None:
         """Completes orders and jobs after the run was settled with `error`. Never raises."""
+        run, lane = attempt.run, attempt.policy.worker.lane
         self._orders.settled(error, run, lane=lane)
         self._jobs.settled(error, run, lane=lane)
         if isinstance(error, ApprovalPending):
@@ -129,38 +117,34 @@ class Invoker:
             wakes = ApprovalWake(table=self._table, lanes=self._lanes, clock=self._clock)
             wakes.settled(error.request, run, lane=lane)
 
-    def _approval_gate(
-        self, event: StoredEvent, run: Run, hide: Callable[[str], str]
-    ) -> ApprovalGate:
+    def _approval_gate(self, attempt: RunAttempt) -> ApprovalGate:
         return ApprovalGate(
             RequestRows(self._table),
             self._table,
-            run,
+            attempt.run,
             self._manifest.approvers,
             self._clock,
             self._randomness,
-            event.received_at,
-            hide=lambda text: hide(self._secrets.redact(text)),
+            attempt.event.received_at,
+            hide=lambda text: attempt.personal.hide(self._secrets.redact(text)),
         )
 
     def _context(
         self,
-        event: StoredEvent,
-        run: Run,
+        attempt: RunAttempt,
         chain: CallChain,
-        reservations: Mapping[str, int],
         outcomes: dict[str, str],
-        hide: Callable[[str], str],
         end: datetime,
         approval_gate: ApprovalGate,
     ) -> Context:
+        event, run = attempt.event, attempt.run
         effects = Effects(
             EffectJournal(self._table, run, received_at=event.received_at),
             run,
             clock=self._clock,
             end=end,
             redact=self._secrets.redact,
-            hide=hide,
+            hide=attempt.personal.hide,
             outcomes=outcomes,
             check_approval=approval_gate.refusal,
         )
@@ -178,7 +162,7 @@ class Invoker:
             clients=self._clients,
             traceparent=span_of(event, run).traceparent,
             call_chain=chain,
-            reservations=dict(reservations),
+            reservations=dict(attempt.reservations),
             approvals=run.approvals,
             key_version=run.key_version,
         )

@@ -5,7 +5,7 @@
 A deferral counts no attempt.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -17,7 +17,7 @@ from webhook_inbox.domain.internal_errors import Postponed
 from webhook_inbox.domain.manifest import SMOKE, SPLIT, HandlerSpec, Manifest
 from webhook_inbox.domain.model import Run, Status, StoredEvent, WaitStrategy
 from webhook_inbox.domain.personal import PersonalTexts
-from webhook_inbox.domain.ports import Blobs, Clock, Executor, Item, Message, Randomness, Table
+from webhook_inbox.domain.ports import Blobs, Clock, Executor, Message, Randomness, Table
 from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.handlers.completions.jobs import Jobs
 from webhook_inbox.handlers.context import Clients, no_clients
@@ -30,9 +30,10 @@ from webhook_inbox.ledger.due_handlers import DueHandlers
 from webhook_inbox.ledger.lease import Lease, NotClaimable, Refusal, claim, has_died
 from webhook_inbox.ledger.schema import RUN_LIFE, event_from, event_key, live, run_from, run_key
 from webhook_inbox.ledger.settle import LeaseLost, extend_life, is_of_earlier_event
-from webhook_inbox.processor.admission import Admission, AdmissionDecision
+from webhook_inbox.processor.admission import Admission
+from webhook_inbox.processor.attempt import RunAttempt
 from webhook_inbox.processor.invocation import Invoker, span_of
-from webhook_inbox.processor.settlement import LeasedRun, Settler
+from webhook_inbox.processor.settlement import Settler
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.line import TURN, Line
 from webhook_inbox.queue.message import RunMessage
@@ -165,200 +166,161 @@ class Processor:
         if run is not None and has_died(run, reference.generation, policy.message):
             policy.move_to_dlq()
             return RunResult(RunOutcome.TO_DLQ, reference, detail=str(Refusal.DEAD))
-        return self._admit(reference, run, policy, deadline, now)
-
-    def _admit(
-        self,
-        reference: RunMessage,
-        run: Run | None,
-        policy: StandardQueuePolicy,
-        deadline: datetime,
-        now: datetime,
-    ) -> RunResult:
-        """Admits, leases and attempts a run; `run` is known only if it was read already."""
         row = live(self._table.get(event_key(reference.source, reference.event_id)), now)
         if row is None:
             return _missing_event(reference, policy, now)
-        known = self._manifest.handler(reference.handler)
-        spec = known or _unknown_handler(reference)
-        event, line = event_from(row, b""), None
+        event = event_from(row, b"")
         self._listed.ensure(reference.handler, until=event.received_at + RUN_LIFE)
+        source = self._manifest.sources.get(event.source)
+        self._personal = PersonalTexts(source.personal if source else ())
+        return self._admit(
+            RunAttempt(
+                reference,
+                policy,
+                deadline,
+                now,
+                row,
+                event,
+                self._manifest.handler(reference.handler) or _unknown_handler(reference),
+                run or _not_begun(reference, event),
+                self._personal,
+            )
+        )
+
+    def _admit(self, attempt: RunAttempt) -> RunResult:
+        """Admits, leases and attempts a run."""
         try:
-            if policy.is_last_receive:
-                replacement = _replacement(run, policy.message, now)
-                decision = AdmissionDecision(event, reference.generation, deferral=replacement)
+            if attempt.policy.is_last_receive:
+                attempt = replace(attempt, deferral=_replacement(attempt))
             else:
-                generation, fifo = reference.generation, policy.fifo
-                decision = self._admission.admit(row, event, spec, generation, fifo=fifo, now=now)
-            event, line = decision.event, decision.line
-            reference = replace(reference, generation=decision.generation)
-            if decision.deferral is not None:
-                deferral = policy.before_lease(decision.deferral, now)
-                return self._defer(decision, deferral, spec, reference, policy, now)
-            run = self._lease(decision, spec, policy, deadline, now)
+                attempt = self._admission.admit(attempt)
+            if attempt.deferral is not None:
+                return self._defer(
+                    attempt, attempt.policy.before_lease(attempt.deferral, attempt.now)
+                )
+            attempt = self._lease(attempt)
         except NotClaimable as refused:
-            found = refused.run
-            if found is not None and _died_before(found, event, reference, policy.message):
-                again = replace(reference, generation=found.generation)
-                return self._process(again, policy, deadline)
-            if found is not None:
-                extend_life(self._table, found, event)
-            return self._settler.refused(refused, spec, reference, policy, line)
-        if line is None and run.place:
+            return self._refused(attempt, refused)
+        run, spec = attempt.run, attempt.spec
+        if attempt.line is None and run.place:
             # Its handler was serial when it entered; the runs behind it still wait for it.
             line = Line(self._table, spec.name, run.ordering_key, blocks=spec.blocks)
-        self._personal = PersonalTexts(self._personal_of(event.source))
-        leased = LeasedRun(run, reference, policy, line, self._personal)
-        if known is None:
-            return self._settler.unknown_handler(leased)
-        return self._attempt(leased, known, decision, row, deadline)
+            attempt = replace(attempt, line=line)
+        if self._manifest.handler(spec.name) is None:
+            return self._settler.unknown_handler(attempt)
+        return self._attempt(attempt)
 
-    def _personal_of(self, source: str) -> Sequence[str]:
-        spec = self._manifest.sources.get(source)
-        return spec.personal if spec else ()
+    def _refused(self, attempt: RunAttempt, refused: NotClaimable) -> RunResult:
+        found = refused.run
+        if found is not None:
+            if _died_before(found, attempt):
+                again = replace(attempt.reference, generation=found.generation)
+                return self._process(again, attempt.policy, attempt.deadline)
+            extend_life(self._table, found, attempt.event)
+            attempt = replace(attempt, run=found)
+        return self._settler.refused(attempt, refused.refusal)
 
-    def _lease(
-        self,
-        decision: AdmissionDecision,
-        spec: HandlerSpec,
-        policy: StandardQueuePolicy,
-        deadline: datetime,
-        now: datetime,
-    ) -> Run:
-        worker, until = policy.worker, deadline + LEASE_MARGIN
-        lease = Lease(self._randomness.token(), worker.name, until, worker.code_version)
+    def _lease(self, attempt: RunAttempt) -> RunAttempt:
+        worker, until = attempt.policy.worker, attempt.deadline + LEASE_MARGIN
         run = claim(
             self._table,
-            event=decision.event,
-            spec=spec,
-            generation=decision.generation,
-            message=policy.message,
-            lease=lease,
-            now=now,
+            event=attempt.event,
+            spec=attempt.spec,
+            generation=attempt.reference.generation,
+            message=attempt.policy.message,
+            lease=Lease(self._randomness.token(), worker.name, until, worker.code_version),
+            now=attempt.now,
         )
-        return replace(run, place=decision.place or run.place)
+        return replace(attempt, run=replace(run, place=attempt.run.place or run.place))
 
     def _run(self, reference: RunMessage) -> Run | None:
         key = run_key(reference.source, reference.event_id, reference.handler)
         row = self._table.get(key)
         return run_from(row) if row else None
 
-    def _defer(
-        self,
-        decision: AdmissionDecision,
-        deferral: Deferral,
-        spec: HandlerSpec,
-        reference: RunMessage,
-        policy: StandardQueuePolicy,
-        now: datetime,
-    ) -> RunResult:
+    def _defer(self, attempt: RunAttempt, deferral: Deferral) -> RunResult:
         """Defers a run that is not leased."""
-        event, line = decision.event, decision.line
-        if line is not None and deferral.wait is WaitStrategy.PARKED:
+        now, policy = attempt.now, attempt.policy
+        if attempt.line is not None and deferral.wait is WaitStrategy.PARKED:
             # Before the run is parked: its message still blocks its group.
-            end = event.received_at + RUN_LIFE
-            place = line.enter(
-                event.source, event.event_id, place=decision.place, run_expires_at=end, now=now
-            )
-            deferral = replace(deferral, place=place)
+            attempt = attempt.in_line(now)
+            deferral = replace(deferral, place=attempt.run.place)
         run = defer(
             self._table,
-            event=decision.event,
-            spec=spec,
-            generation=reference.generation,
+            event=attempt.event,
+            spec=attempt.spec,
+            generation=attempt.reference.generation,
             message=policy.message,
             deferral=deferral,
             now=now,
         )
-        if line is not None and deferral.waits_for == TURN:
+        if deferral.waits_for == TURN:
             # The run before it may have ended after the line was read and before it entered.
-            line.advance(policy.lanes, policy.worker.lane, now, ended=False)
+            attempt.advance_line(now, ended=False)
         planned = PlannedWait(deferral.due - self._clock.now(), deferral.wait)
         keeps = policy.wait(run, planned)
         return RunResult(
             RunOutcome.DEFERRED,
-            reference,
+            attempt.reference,
             detail=deferral.why,
             due=deferral.due,
-            degraded=decision.degraded,
-            observed=_observed(event, run),
+            degraded=attempt.degraded,
+            observed=_observed(attempt.event, run),
             keeps_message=keeps,
         )
 
-    def _attempt(
-        self,
-        leased: LeasedRun,
-        spec: HandlerSpec,
-        decision: AdmissionDecision,
-        row: Item,
-        deadline: datetime,
-    ) -> RunResult:
+    def _attempt(self, attempt: RunAttempt) -> RunResult:
         """Makes the attempt that a lease was taken for, and settles it."""
-        journal = BatchProgress(leased.run.progress)
+        journal = BatchProgress(attempt.run.progress)
         effects: dict[str, str] = {}
         begun = self._clock.now()
-        error = decision.instead or self._call(
-            leased, spec, decision, row, deadline, journal, effects
-        )
+        error = attempt.error_without_call or self._call(attempt, journal, effects)
         taken, waits = self._clock.now() - begun, self._gate.waits()
         if error is not None:
-            leased.personal.erased = self._erased_since(leased, error)
-        leased = replace(leased, run=replace(leased.run, progress=journal.progress))
-        wait = next((waits[name] for name in spec.destinations if name in waits), None)
-        result = self._settler.settle(leased, spec, error, wait=wait)
-        self._invoker.settled(error, leased.run, lane=leased.policy.worker.lane)
-        degraded = (*decision.degraded, *self._gate.degraded())
-        observed = _observed(decision.event, leased.run, taken=taken, effects=dict(effects))
-        received_at = decision.event.received_at
-        result = replace(result, items=journal.items, degraded=degraded, observed=observed)
-        return replace(result, received_at=received_at)
+            attempt.personal.erased = self._erased_since(attempt, error)
+        attempt = replace(attempt, run=replace(attempt.run, progress=journal.progress))
+        wait = next((waits[name] for name in attempt.spec.destinations if name in waits), None)
+        result = self._settler.settle(attempt, error, wait=wait)
+        self._invoker.settled(error, attempt)
+        return replace(
+            result,
+            items=journal.items,
+            degraded=(*attempt.degraded, *self._gate.degraded()),
+            observed=_observed(attempt.event, attempt.run, taken=taken, effects=dict(effects)),
+            received_at=attempt.event.received_at,
+        )
 
-    def _erased_since(self, leased: LeasedRun, error: BaseException) -> bool:
+    def _erased_since(self, attempt: RunAttempt, error: BaseException) -> bool:
         """Tells whether the payload was erased after an attempt that ends with a text has read it.
 
         An erasure before the lease has not seen this attempt, and may have reported no text.
         """
-        if not leased.personal.body or isinstance(error, Postponed):
-            return False  # Its text is none of the handler's.
-        key = event_key(leased.run.source, leased.run.event_id)
+        if not attempt.personal.body or isinstance(error, Postponed):
+            return False  # Its text does not come from the handler.
+        key = event_key(attempt.run.source, attempt.run.event_id)
         return "erased_at" in (self._table.get(key) or {})
 
     def _call(
-        self,
-        leased: LeasedRun,
-        spec: HandlerSpec,
-        decision: AdmissionDecision,
-        row: Item,
-        deadline: datetime,
-        journal: BatchProgress,
-        effects: dict[str, str],
+        self, attempt: RunAttempt, journal: BatchProgress, effects: dict[str, str]
     ) -> BaseException | None:
         """Runs the handler and returns the error that it raised."""
         try:
-            body = payloads.unpack_event(row, self._table, self._blobs)
+            body = payloads.unpack_event(attempt.row, self._table, self._blobs)
         except (Permanent, Skipped) as error:
             return error
         except Unavailable as error:
             # The handler has not been called: a storage outage must not cost an attempt.
             return Deferred(self._clock.now() + STORAGE_PAUSE, f"its body cannot be read: {error}")
-        event, leased.personal.body = replace(decision.event, body=body), body
-        now, run = self._clock.now(), leased.run
-        end = min(deadline - SETTLE_MARGIN, now + timedelta(seconds=spec.timeout))
+        attempt = replace(attempt, event=replace(attempt.event, body=body))
+        attempt.personal.body = body
+        now, spec = self._clock.now(), attempt.spec
+        end = min(attempt.deadline - SETTLE_MARGIN, now + timedelta(seconds=spec.timeout))
 
         def work() -> None:
             if spec.name == SPLIT:
-                self._splitter.split(event, journal, lease=run.lease_id, end=end)
+                self._splitter.split(attempt.event, journal, lease=attempt.run.lease_id, end=end)
                 return
-            self._invoker.call(
-                event,
-                spec,
-                run,
-                reservations=decision.reservations,
-                effects=effects,
-                hide=leased.personal.hide,
-                lane=leased.policy.worker.lane,
-                end=end,
-            )
+            self._invoker.call(attempt, effects=effects, end=end)
 
         try:
             self._executor.run(work, seconds=max((end - now).total_seconds(), 0.0))
@@ -371,13 +333,15 @@ def _observed(event: StoredEvent, run: Run, **more: Any) -> Observed:
     return Observed(event.type, span_of(event, run), **more)
 
 
-def _died_before(run: Run, event: StoredEvent, reference: RunMessage, message: Message) -> bool:
+def _died_before(run: Run, attempt: RunAttempt) -> bool:
     """Tells whether a run died for an earlier event of this id, and its generation differs.
 
     Ingest sends generation 0, since it does not read the run.
     """
+    message = attempt.policy.message
     dead = run.status is Status.DEAD_LETTER and not has_died(run, run.generation, message)
-    return dead and run.generation != reference.generation and is_of_earlier_event(run, event)
+    other = run.generation != attempt.reference.generation
+    return dead and other and is_of_earlier_event(run, attempt.event)
 
 
 def _missing_event(reference: RunMessage, policy: StandardQueuePolicy, now: datetime) -> RunResult:
@@ -390,14 +354,19 @@ def _missing_event(reference: RunMessage, policy: StandardQueuePolicy, now: date
     return RunResult(RunOutcome.FOREIGN, reference, detail="no such event, or it has expired")
 
 
-def _replacement(run: Run | None, message: Message, now: datetime) -> Deferral:
+def _replacement(attempt: RunAttempt) -> Deferral:
     """Returns the deferral that replaces a message at its last receive.
 
     If a worker crashed in an attempt now, SQS would move the message of a live run to the DLQ.
     """
-    why = f"its message was received {message.receive_count} times without a result"
-    kept = run.reservations if run else {}
-    return Deferral(now, WaitStrategy.COPY, waits_for="", why=why, reservations=kept)
+    receives, kept = attempt.policy.message.receive_count, attempt.run.reservations
+    why = f"its message was received {receives} times without a result"
+    return Deferral(attempt.now, WaitStrategy.COPY, waits_for="", why=why, reservations=kept)
+
+
+def _not_begun(reference: RunMessage, event: StoredEvent) -> Run:
+    run = event.source, event.event_id, reference.handler, event.type
+    return Run(*run, Status.PENDING, reference.generation)
 
 
 def _unknown_handler(reference: RunMessage) -> HandlerSpec:

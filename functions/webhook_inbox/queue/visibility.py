@@ -100,7 +100,7 @@ class StandardQueuePolicy:
     def receive_again(
         self,
         why: Refusal,  # noqa: ARG002 - a FIFO lane decides by them
-        run: Run | None,  # noqa: ARG002
+        run: Run,  # noqa: ARG002
         now: datetime,  # noqa: ARG002
     ) -> timedelta | None:
         """Returns the delay until a message whose run is not leased is received again, or None."""
@@ -171,15 +171,15 @@ class FifoQueuePolicy(StandardQueuePolicy):
             return deferral
         return replace(deferral, wait=self.retry(deferral.due - now).wait)
 
-    def receive_again(self, why: Refusal, run: Run | None, now: datetime) -> timedelta | None:
+    def receive_again(self, why: Refusal, run: Run, now: datetime) -> timedelta | None:
         """See the base class."""
         match why:
             case Refusal.FINISHED | Refusal.DEAD | Refusal.EXHAUSTED | Refusal.HELD:
                 return None
-            case Refusal.CLAIMED_HERE | Refusal.CLAIMED_ELSEWHERE if run and run.claimed_until:
+            case Refusal.CLAIMED_HERE | Refusal.CLAIMED_ELSEWHERE if run.claimed_until:
                 # A lease is over when this moment has passed, not when it is reached.
                 return max(run.claimed_until + CLOCK_SKEW - now, MIN_DELAY)
-            case Refusal.NOT_DUE if run and run.next_attempt_at:
+            case Refusal.NOT_DUE if run.next_attempt_at:
                 # The reconciler sends a parked run.
                 return None if run.parked else max(run.next_attempt_at - now, MIN_DELAY)
             case _:

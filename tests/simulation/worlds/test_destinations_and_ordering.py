@@ -1,7 +1,6 @@
 """The worlds of destinations, ordering and pauses hold and detect violations."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -21,7 +20,8 @@ from webhook_inbox.destinations.gate import DestinationAdmission, Gate
 from webhook_inbox.handlers.ordering.gaps import Gaps
 from webhook_inbox.handlers.ordering.key_state import KeyState
 from webhook_inbox.ledger.pauses import HandlerPauses, TenantPauses, control_key
-from webhook_inbox.processor.admission import Admission, AdmissionDecision
+from webhook_inbox.processor.admission import Admission
+from webhook_inbox.processor.attempt import RunAttempt
 
 WORLDS = {
     scenario.name: scenario for scenario in (*DESTINATION_WORLDS, *ORDERING_WORLDS, *PAUSE_WORLDS)
@@ -83,8 +83,8 @@ def test_an_ignored_pause_of_a_tenant_is_detected(monkeypatch: pytest.MonkeyPatc
 def test_a_wait_that_no_message_carries_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     admit = Admission.admit
 
-    def late(self: Admission, *args: Any, **named: Any) -> AdmissionDecision:
-        found = admit(self, *args, **named)
+    def late(self: Admission, attempt: RunAttempt) -> RunAttempt:
+        found = admit(self, attempt)
         if found.deferral is None:
             return found
         due = found.deferral.due.replace(year=2036)

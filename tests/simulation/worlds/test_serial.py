@@ -35,7 +35,9 @@ def test_a_failed_run_whose_message_is_dropped_is_noticed(
 ) -> None:
     settle = Settler.settle
     monkeypatch.setattr(
-        Settler, "settle", lambda *args: replace(settle(*args), keeps_message=False)
+        Settler,
+        "settle",
+        lambda *args, **named: replace(settle(*args, **named), keeps_message=False),
     )
 
     with pytest.raises(Failure):

@@ -76,11 +76,10 @@ def test_what_is_due_after_all_comes_at_once_and_never_spins(
 
 
 @pytest.mark.parametrize("why", [Refusal.STALE_GENERATION, Refusal.COPY_MISSING])
-@pytest.mark.parametrize("run", [RUN, None], ids=["a run", "none"])
 def test_what_has_changed_meanwhile_is_read_anew(
-    queue_policy: FifoQueuePolicy, why: Refusal, run: Run | None
+    queue_policy: FifoQueuePolicy, why: Refusal
 ) -> None:
-    assert queue_policy.receive_again(why, run, NOW) == MIN_DELAY
+    assert queue_policy.receive_again(why, RUN, NOW) == MIN_DELAY
 
 
 @pytest.mark.parametrize("why", [Refusal.FINISHED, Refusal.DEAD, Refusal.EXHAUSTED, Refusal.HELD])
