@@ -15,7 +15,7 @@ from webhook_inbox_cdk import regions
 from webhook_inbox_cdk.bucket import HASHED
 from webhook_inbox_cdk.bundle import Bundle
 from webhook_inbox_cdk.function import InboxFunction, Shape
-from webhook_inbox_cdk.queue import VISIBILITY_TIMEOUT, Lane
+from webhook_inbox_cdk.queue import Lane
 from webhook_inbox_cdk.resources import Resources
 
 from webhook_inbox.adapters.environment import ProcessorEnvironment
@@ -24,8 +24,8 @@ from webhook_inbox.domain.manifest import ApproversSpec
 from webhook_inbox.domain.secret_document import HANDLERS
 from webhook_inbox.handlers.approvals.announcements import SNS
 from webhook_inbox.handlers.ordering.declaration import LATEST
+from webhook_inbox.ledger.deadlines import FUNCTION_TIMEOUT
 
-TIMEOUT = VISIBILITY_TIMEOUT // 6
 # The least that SQS takes. In a new account all functions share 10 executions: two stages with one
 # lane each, their reconcilers and replays leave 2 to ingest; with 5 workers they would leave none.
 DEFAULT_CONCURRENCY: Final = 2
@@ -181,7 +181,7 @@ def _shape(resources: Resources, lane: Lane, placement: Placement, bundle: Bundl
     return Shape(
         name="processor",
         bundle=bundle,
-        timeout=TIMEOUT,
+        timeout=int(FUNCTION_TIMEOUT.total_seconds()),
         memory=placement.memory,
         environment=environment.variables(),
         extra={

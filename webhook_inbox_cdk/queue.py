@@ -8,8 +8,8 @@ from constructs import Construct
 from webhook_inbox_cdk import names
 from webhook_inbox_cdk.waive import waive
 
-# Six times the function's timeout, as AWS recommends; longer than any lease (60 s and a margin).
-VISIBILITY_TIMEOUT: Final = 360
+from webhook_inbox.ledger.deadlines import VISIBILITY_TIMEOUT
+
 # A message of a standard lane serves one attempt: a wait and the last receive replace it. The
 # others cover crashed workers and throttled receives; AWS recommends at least 5 for Lambda. Each
 # death uses all of them, so there are no more.
@@ -56,7 +56,7 @@ class Lane(Construct):
             encryption=sqs.QueueEncryption.SQS_MANAGED,
             enforce_ssl=True,
             retention_period=Duration.days(DEAD_RETENTION if fifo else RETENTION),
-            visibility_timeout=Duration.seconds(VISIBILITY_TIMEOUT),
+            visibility_timeout=Duration.seconds(VISIBILITY_TIMEOUT.total_seconds()),
             dead_letter_queue=sqs.DeadLetterQueue(
                 queue=self.dead, max_receive_count=max_receive_count
             ),

@@ -50,19 +50,21 @@ from webhook_inbox.handlers.event import Event
 from webhook_inbox.handlers.router import Registered
 from webhook_inbox.ingest.ingest import Ingest
 from webhook_inbox.ingest.receipt import IngestOutcome
+from webhook_inbox.ledger.deadlines import VISIBILITY_TIMEOUT
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import EFFECT_PREFIX, RUN_PREFIX, run_from
 from webhook_inbox.processor.processor import Processor
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.outcomes import Worker
+from webhook_inbox.queue.visibility import ceil_seconds
 from webhook_inbox.reconciler.reconciler import Reconciler
 
 LANE: Final = "mail"
 BREAKER: Final = BreakerSpec()
 MAIL: Final = DestinationSpec("mail", "https://mail.example", breaker=BREAKER)
 WORKERS: Final = 4
-# As deployed, in seconds and receives.
-VISIBILITY: Final = 360
+VISIBILITY: Final = ceil_seconds(VISIBILITY_TIMEOUT)
+# As deployed.
 RECEIVES: Final = {False: 5, True: 1000}
 POLL: Final = timedelta(seconds=5)
 MINUTE_MS: Final = 60_000

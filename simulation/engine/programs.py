@@ -38,6 +38,7 @@ from webhook_inbox.handlers.router import Registered
 from webhook_inbox.ingest.ingest import Ingest
 from webhook_inbox.ingest.receipt import Receipt
 from webhook_inbox.ledger.audit import Actor, Proof
+from webhook_inbox.ledger.deadlines import FUNCTION_TIMEOUT
 from webhook_inbox.ledger.erasure import ErasureRequest, erase
 from webhook_inbox.ledger.pauses import TENANT_PREFIX, PauseRequest, Subject, pause, resume
 from webhook_inbox.ledger.queries import Ledger
@@ -55,7 +56,7 @@ LINK_KEY: Final = "the-key-of-the-links"
 # As deployed. Ingest itself answers within 2.5 s.
 TIMEOUTS: Final[Mapping[str, timedelta]] = {
     "ingest": timedelta(seconds=10),
-    "processor": timedelta(seconds=60),
+    "processor": FUNCTION_TIMEOUT,
     "replay": timedelta(seconds=300),
     "reconciler": timedelta(seconds=300),
     "person": timedelta(seconds=300),

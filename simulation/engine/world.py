@@ -23,6 +23,7 @@ from webhook_inbox.domain.ports import Change, Item, Key
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.handlers.effects.plan import Approval
 from webhook_inbox.ledger import due_handlers
+from webhook_inbox.ledger.deadlines import VISIBILITY_TIMEOUT
 from webhook_inbox.ledger.pauses import CONTROL_PK, HANDLER_PREFIX
 from webhook_inbox.ledger.schema import (
     APPROVAL_PREFIX,
@@ -34,6 +35,7 @@ from webhook_inbox.ledger.schema import (
     run_key,
 )
 from webhook_inbox.queue.message import RunMessage
+from webhook_inbox.queue.visibility import ceil_seconds
 from webhook_inbox.reconciler.received import CURSORS, FIRST_LOOK, SECOND_LOOK
 from webhook_inbox.replay.request import ReplayRequest
 from webhook_inbox.replay.selections import Selections
@@ -44,7 +46,7 @@ IN_FLIGHT_MS: Final = 10_000
 THAWS_AFTER_MS: Final = 330_000
 # The maximum clock skew: the order of a death and a redrive is decided by their times.
 REDRIVEN_AFTER_MS: Final = 5_000
-VISIBILITY: Final = 360
+VISIBILITY: Final = ceil_seconds(VISIBILITY_TIMEOUT)
 DAY_MS: Final = 86_400_000
 MILLISECOND: Final = timedelta(milliseconds=1)
 

@@ -7,7 +7,6 @@ from tests.infra.conftest import Synthesize
 from tests.infra.template import KEPT_ONCE_DEPLOYED, Template, named, survival
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import HandlerSpec
-from webhook_inbox.ledger import deadlines
 from webhookctl.preflight.concurrency import MAINTENANCE
 
 QUEUE = "AWS::SQS::Queue"
@@ -44,8 +43,6 @@ def test_there_is_no_lane_beside_the_manifest_s(dev: Template) -> None:
 def test_leases_fit_between_the_function_s_timeout_and_the_queue_s(dev: Template) -> None:
     timeout = dev.function("processor")["Timeout"]
     assert dev.one(QUEUE, "defaultWork")["VisibilityTimeout"] == 6 * timeout == 360
-    # The reconciler counts on it.
-    assert deadlines.VISIBILITY.total_seconds() == 360
 
 
 def test_messages_are_given_up_after_five_receives_whatever_handlers_declare(

@@ -23,7 +23,7 @@ from webhook_inbox.domain.model import (
 )
 from webhook_inbox.handlers.approvals.hold import ApprovalRequest
 from webhook_inbox.handlers.completions.tokens import COMPLETION
-from webhook_inbox.ledger.deadlines import VISIBILITY, overdue_at
+from webhook_inbox.ledger.deadlines import VISIBILITY_TIMEOUT, overdue_at
 from webhook_inbox.ledger.lease import CLOCK_SKEW
 from webhook_inbox.ledger.pauses import RESUMPTIONS, TENANT_RESUMPTION
 from webhook_inbox.ledger.schema import hold_reason
@@ -248,8 +248,8 @@ def _processing(run: Run, now: datetime) -> str:
         f"the worker of {run.handler} stopped without a result in attempt {run.attempt_count}"
         f" (its lease expired {relative(until, now)})"
     )
-    if now <= until + VISIBILITY:
-        visible = span(until + VISIBILITY - now)
+    if now <= until + VISIBILITY_TIMEOUT:
+        visible = span(until + VISIBILITY_TIMEOUT - now)
         return f"Wait: {lost}; its message becomes visible again within {visible}."
     if now <= overdue_at(until):
         return f"Wait: {lost}; the reconciler sends it {relative(overdue_at(until), now)}."

@@ -7,11 +7,14 @@ from typing import Any, Final
 from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.ledger.schema import EVENT_LIFE, EXPIRY_WARNING, RUN_LIFE
 
-# The queues' visibility timeout: six times the longest function timeout.
-VISIBILITY: Final = timedelta(minutes=6)
+# The timeout of the processor's function.
+FUNCTION_TIMEOUT: Final = timedelta(seconds=60)
+# The work queues' visibility timeout: six times the function's timeout, as AWS recommends; longer
+# than any lease (the function's timeout and a margin).
+VISIBILITY_TIMEOUT: Final = 6 * FUNCTION_TIMEOUT
 # A message counts as missing only once it could have been received, lost by a crashed worker,
 # and received again.
-SLACK: Final = 2 * VISIBILITY
+SLACK: Final = 2 * VISIBILITY_TIMEOUT
 # The waits between resends of an overdue run; after the last one it is dead.
 RESENDS: Final = (
     timedelta(minutes=15),

@@ -24,7 +24,7 @@ from typing import ClassVar, Final
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.model import Run, WaitStrategy
 from webhook_inbox.domain.ports import Message
-from webhook_inbox.ledger.deadlines import VISIBILITY
+from webhook_inbox.ledger.deadlines import VISIBILITY_TIMEOUT
 from webhook_inbox.ledger.deferral import Deferral
 from webhook_inbox.ledger.lease import CLOCK_SKEW, Refusal
 from webhook_inbox.queue.lanes import Lanes
@@ -134,7 +134,7 @@ class StandardQueuePolicy:
         """
         if self.received_before:  # The first receive keeps the queue's own timeout.
             doublings = min(self.message.receive_count - 1, MAX_DOUBLINGS)
-            self.hide(VISIBILITY * 2**doublings)
+            self.hide(VISIBILITY_TIMEOUT * 2**doublings)
 
     def move_to_dlq(self) -> None:
         """Makes the message visible at once, so that SQS soon moves it to the DLQ itself.

@@ -33,10 +33,12 @@ from webhook_inbox.handlers.context import Context
 from webhook_inbox.ingest.ingest import Ingest
 from webhook_inbox.ingest.receipt import STORED, IngestOutcome, Receipt
 from webhook_inbox.ledger.audit import Actor, Proof
+from webhook_inbox.ledger.deadlines import FUNCTION_TIMEOUT, VISIBILITY_TIMEOUT
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.processor.processor import Processor
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.outcomes import Worker
+from webhook_inbox.queue.visibility import ceil_seconds
 from webhook_inbox.reconciler.reconciler import Reconciler
 from webhook_inbox.replay.replay import Replay
 from webhook_inbox.replay.request import ReplayRequest
@@ -48,10 +50,9 @@ from webhook_inbox.testing.worker import Died, WorkerLife, WorkersTable
 
 __tracebackhide__ = hidden
 
-VISIBILITY: Final = 360  # seconds, as of the work queues
+HIDDEN_FOR: Final = ceil_seconds(VISIBILITY_TIMEOUT)
 MAX_RECEIVES: Final = 5
 SERIAL_RECEIVES: Final = 1000
-INVOCATION: Final = timedelta(seconds=60)
 PASS: Final = timedelta(minutes=5)
 ENDED: Final = frozenset({Status.DONE, Status.SKIPPED, Status.DEAD_LETTER, Status.HELD})
 # More steps in time than any handler needs, unless it waits for ever.
@@ -164,7 +165,7 @@ class InMemoryRuntime:
             new_keys=new_keys,
             reason="a test",
         )
-        self._replay.run(request, deadline=self._clock.now() + INVOCATION)
+        self._replay.run(request, deadline=self._clock.now() + FUNCTION_TIMEOUT)
         self.work()
 
     def complete(self, place: WaitAddress, ending: Ending) -> None:
@@ -235,12 +236,14 @@ class InMemoryRuntime:
         self.work()
 
     def _visible(self, lane: str) -> Iterator[Message]:
-        while received := self._queues[lane].receive(1, hidden_for=VISIBILITY):
+        while received := self._queues[lane].receive(
+            1, hidden_for=ceil_seconds(VISIBILITY_TIMEOUT)
+        ):
             yield received[0]
 
     def _process(self, message: Message, lane: str) -> None:
         worker = Worker("tester", "test", lane, self._receives(lane))
-        deadline = self._clock.now() + INVOCATION
+        deadline = self._clock.now() + FUNCTION_TIMEOUT
         try:
             result = self._processor.process(message, worker=worker, deadline=deadline)
         except Died:
@@ -297,7 +300,7 @@ class InMemoryRuntime:
         if moment > now:
             self._clock.advance(seconds=(moment - now).total_seconds())
         if any("due_bucket" in row for row in self.table):
-            self._reconciler.run(deadline=self._clock.now() + INVOCATION)
+            self._reconciler.run(deadline=self._clock.now() + FUNCTION_TIMEOUT)
 
 
 def _full_minute(moment: datetime) -> datetime:

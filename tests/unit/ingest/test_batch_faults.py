@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from tests.unit.support.batches import Batches, mail, mails
+from tests.unit.support.world import VISIBILITY
 from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.domain.manifest import SPLIT
 from webhook_inbox.domain.model import EventStatus, Status
@@ -82,7 +83,7 @@ def test_a_second_attempt_that_is_killed_too_is_made_up_for(
     world.dies_at(4, Fault.AFTER)  # one item is stored, none sent
     world.process(world.taken())
     world.heal()
-    world.clock.advance(seconds=360)
+    world.clock.advance(seconds=VISIBILITY)
     message = world.taken()
     died = world.dies_at(number, fault)
 

@@ -8,6 +8,7 @@ import pytest
 from webhook_inbox.adapters.memory import ManualClock, MemoryFifo, MemoryQueue
 from webhook_inbox.domain.model import Run, Status, WaitStrategy
 from webhook_inbox.domain.ports import Message, Outgoing
+from webhook_inbox.ledger.deadlines import VISIBILITY_TIMEOUT
 from webhook_inbox.ledger.lease import CLOCK_SKEW, Refusal
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.outcomes import Worker
@@ -15,6 +16,7 @@ from webhook_inbox.queue.visibility import (
     MAX_HIDDEN,
     MIN_DELAY,
     FifoQueuePolicy,
+    ceil_seconds,
     queue_policy_of,
 )
 
@@ -45,7 +47,7 @@ def taken(queue: MemoryFifo, *, receives: int = 1) -> Message:
     queue.send([Outgoing("x", group="g", dedup="d")])
     for _ in range(receives - 1):
         [message] = queue.receive(1, hidden_for=0)
-    [message] = queue.receive(1, hidden_for=360)
+    [message] = queue.receive(1, hidden_for=ceil_seconds(VISIBILITY_TIMEOUT))
     return message
 
 
@@ -125,7 +127,7 @@ def test_a_standard_lane_carries_waits_as_ever() -> None:
     queue = MemoryQueue(ManualClock())
 
     queue.send([Outgoing("x")])
-    [message] = queue.receive(1, hidden_for=360)
+    [message] = queue.receive(1, hidden_for=ceil_seconds(VISIBILITY_TIMEOUT))
 
     made = queue_policy_of(Lanes({"default": queue}), replace(WORKER, lane="default"), message)
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.unit.support.world import World, handler, with_handlers
+from tests.unit.support.world import VISIBILITY, World, handler, with_handlers
 from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.domain.errors import Transient
 from webhook_inbox.domain.manifest import Backoff
@@ -84,7 +84,7 @@ def test_the_message_that_a_copy_replaced_is_dropped_when_it_comes_again(world: 
     world.deliver()
     old = world.taken()
     world.process(old)
-    world.clock.advance(seconds=360)
+    world.clock.advance(seconds=VISIBILITY)
     assert sorted(world.work()) == [RunOutcome.DELETED, RunOutcome.DONE]
     assert len(world.handled) == 2
 
@@ -99,7 +99,7 @@ def test_a_crash_between_settle_and_copy_is_healed_by_the_old_message(
     result = world.work_once()
     assert result is not None
     assert result.outcome is RunOutcome.UNAVAILABLE
-    world.clock.advance(seconds=360)
+    world.clock.advance(seconds=VISIBILITY)
 
     assert world.work() == [RunOutcome.DELETED]
     assert set(world.generations()) == {1}
@@ -113,7 +113,7 @@ def test_the_copy_that_is_sent_again_waits_no_longer_than_the_first_would(world:
     world.deliver()
     world.plan.fail("SendMessageBatch")
     world.work()
-    world.clock.advance(seconds=360)
+    world.clock.advance(seconds=VISIBILITY)
     world.work()
     world.clock.advance(seconds=140)
     assert world.work() == [RunOutcome.DONE]
@@ -124,7 +124,7 @@ def test_a_copy_whose_time_has_passed_meanwhile_is_sent_at_once(world: World) ->
     world.deliver()
     world.plan.fail("SendMessageBatch")
     world.work()
-    world.clock.advance(seconds=360)
+    world.clock.advance(seconds=VISIBILITY)
     assert world.work() == [RunOutcome.DELETED, RunOutcome.DONE]
 
 
@@ -133,7 +133,7 @@ def test_the_old_message_stays_until_the_copy_is_sent(world: World) -> None:
     world.deliver()
     world.plan.fail("SendMessageBatch", times=2)
     world.work()
-    world.clock.advance(seconds=360)
+    world.clock.advance(seconds=VISIBILITY)
     assert world.work() == [RunOutcome.UNAVAILABLE]
     world.clock.advance(minutes=12)
     assert RunOutcome.DELETED in world.work()
@@ -171,7 +171,7 @@ def test_the_message_of_a_parked_run_is_dropped(world: World) -> None:
     fail_once(world, 1800)
     world.deliver()
     world.process(world.taken())
-    world.clock.advance(seconds=360)
+    world.clock.advance(seconds=VISIBILITY)
     assert world.work() == [RunOutcome.DELETED]
     assert world.messages() == []
 

@@ -42,12 +42,14 @@ from webhook_inbox.handlers.router import Registered
 from webhook_inbox.ingest.ingest import Ingest
 from webhook_inbox.ingest.receipt import Receipt
 from webhook_inbox.ledger import due_handlers
+from webhook_inbox.ledger.deadlines import VISIBILITY_TIMEOUT
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import event_key, identify, run_key
 from webhook_inbox.processor.processor import Processor
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.message import RunMessage
 from webhook_inbox.queue.outcomes import RunOutcome, RunResult, Worker
+from webhook_inbox.queue.visibility import ceil_seconds
 from webhook_inbox.reconciler.received import FIRST_LOOK, SECOND_LOOK, SECOND_STEP
 from webhook_inbox.reconciler.reconciler import Reconciler
 from webhook_inbox.reconciler.report import ReconcilerReport
@@ -56,7 +58,7 @@ from webhook_inbox.replay.report import ReplayReport
 from webhook_inbox.replay.request import FILTERS, ReplayRequest
 
 SECRET: Final = "a-secret-of-the-provider"
-VISIBILITY: Final = 360
+VISIBILITY: Final = ceil_seconds(VISIBILITY_TIMEOUT)
 # The ages at which the reconciler reads an event; the second look goes in steps.
 LOOKS: Final = (FIRST_LOOK, SECOND_LOOK, SECOND_LOOK + SECOND_STEP)
 MAX_RECEIVES: Final = 5

@@ -5,8 +5,10 @@ from typing import Any, Final
 from webhook_inbox.adapters.memory import MemoryMapping, MemoryQueue
 from webhook_inbox.adapters.memory.event_source_mapping import MappingBatch
 from webhook_inbox.domain.ports import Outgoing
+from webhook_inbox.ledger.deadlines import VISIBILITY_TIMEOUT
+from webhook_inbox.queue.visibility import ceil_seconds
 
-VISIBILITY: Final = 360
+VISIBILITY: Final = ceil_seconds(VISIBILITY_TIMEOUT)
 
 
 def mapping(queue: MemoryQueue, **settings: Any) -> MemoryMapping:

@@ -20,6 +20,7 @@ from webhook_inbox.domain.ports import Change, Item, Key, Message
 from webhook_inbox.domain.timestamps import from_ms, to_ms
 from webhook_inbox.handlers.ordering.declaration import Ordering
 from webhook_inbox.handlers.ordering.turns import Orders
+from webhook_inbox.ledger.deadlines import VISIBILITY_TIMEOUT
 from webhook_inbox.ledger.deferral import resume
 from webhook_inbox.ledger.lease import Lease, NotClaimable, claim
 from webhook_inbox.ledger.schema import run_from, run_key
@@ -30,7 +31,7 @@ from webhook_inbox.queue.visibility import ceil_seconds, plan_wait
 
 HANDLER: Final = "shop.sync"
 SOURCE: Final = "shop"
-VISIBILITY: Final = 360
+VISIBILITY: Final = ceil_seconds(VISIBILITY_TIMEOUT)
 ENDED: Final = {Status.DONE, Status.SKIPPED, Status.DEAD_LETTER, Status.HELD}
 
 
