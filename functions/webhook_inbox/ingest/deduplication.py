@@ -217,8 +217,7 @@ class IdempotentReceiver:
             )
             if known is not None:
                 return known
-            self._blobs.put(packed.blob_key, packed.blob)
-        row = {**event_to(event), **packed.attributes}
+        row = {**event_to(event), **packed.store(self._blobs)}
         try:
             self._table.put(row, when=absent(event.received_at))
         except ConditionFailed as error:
@@ -289,10 +288,8 @@ class IdempotentReceiver:
             return
         if "erased_at" in (self._table.get(event_key(event.source, event.event_id)) or {}):
             return
-        packed = payloads.pack_event(event)
-        if packed.blob_key:
-            self._blobs.put(packed.blob_key, packed.blob)
-        self._table.put({**row, "headers": dict(event.headers), **packed.attributes})
+        body = payloads.pack_event(event).store(self._blobs)
+        self._table.put({**row, "headers": dict(event.headers), **body})
 
 
 def _outcome_of_new(event: StoredEvent) -> IngestOutcome:

@@ -128,11 +128,9 @@ class RejectedStore:
         # Computed once: hashing 6 MB takes 4 ms, and anyone can send 6 MB.
         digest = digest_of(delivery.body)
         prefix = f"{payloads.REJECTED_PREFIX}{delivery.source}/"
-        packed = payloads.pack(delivery.body, prefix=prefix)
-        if packed.blob_key:
-            self._blobs.put(packed.blob_key, packed.blob)
+        body = payloads.pack(delivery.body, prefix=prefix).store(self._blobs)
         row = _row(delivery, digest, error, provider, blind, self._secrets.redact)
-        more = {**body_token, "expires_at": _expiry(delivery), **packed.attributes}
+        more = {**body_token, "expires_at": _expiry(delivery), **body}
         self._table.put({**row, **more})
         return True
 

@@ -40,6 +40,18 @@ class Packed:
     blob_key: str = ""
     blob: bytes = b""
 
+    def store(self, blobs: Blobs) -> Item:
+        """Uploads the object, if there is one, and returns the attributes of the body's row.
+
+        So no row can refer to an object that was not uploaded before it.
+
+        Raises:
+            Unavailable: S3 failed.
+        """
+        if self.blob_key:
+            blobs.put(self.blob_key, self.blob)
+        return self.attributes
+
 
 def pack(body: bytes, *, prefix: str) -> Packed:
     """Returns how to store a body; an object's key is the prefix and the body's SHA-256.

@@ -244,9 +244,7 @@ def _past_retention(inbox: RightsInbox, bodies: S3Blobs) -> str:
         headers={},
         runs=(),
     )
-    packed = payloads.pack_event(event)
-    bodies.put(packed.blob_key, packed.blob)
-    inbox.table.put({**event_to(event), **packed.attributes})
+    inbox.table.put({**event_to(event), **payloads.pack_event(event).store(bodies)})
     # A first look would read the index of 35 days.
     before = dict.fromkeys(map(str, range(RECEIVED_SHARDS)), to_ms(received_at) - 1)
     inbox.table.update(retention.CURSORS, Change(set={"positions": {f"{BRIEF}/0": before}}))

@@ -34,9 +34,7 @@ def stored(body: bytes) -> tuple[bytes, MemoryBlobs]:
     """Packs and unpacks a body through a bucket."""
     blobs = MemoryBlobs()
     packed = payloads.pack(body, prefix="bodies/acme/")
-    if packed.blob_key:
-        blobs.put(packed.blob_key, packed.blob)
-    return payloads.unpack(packed.attributes, blobs), blobs
+    return payloads.unpack(packed.store(blobs), blobs), blobs
 
 
 # -- through the whole inbox
