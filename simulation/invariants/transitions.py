@@ -14,6 +14,7 @@ from typing import Final
 from simulation.engine.acting import CUSTOMER, REFUSAL
 from simulation.invariants.observer import FINISHED, Actor, Observer, RunName, must
 from simulation.worlds.scenario import SOURCES
+from webhook_inbox.domain.death import REMEDIES
 from webhook_inbox.domain.manifest import SPLIT
 from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.ports import Item
@@ -187,6 +188,7 @@ def check_texts(observer: Observer, row: Item) -> None:
 
 def _died(observer: Observer, run: RunName, old: Item, new: Item, now: int, limit: int) -> None:
     why: str = new["last_error"]
+    must("G9", why.partition(":")[0] in REMEDIES, f"{run} died of no known cause: {why}")
     if why.startswith("exhausted"):
         spent = observer.spent.get(run, 0)
         must("G1", spent >= limit, f"{run} is exhausted after {spent} attempts of {limit}")

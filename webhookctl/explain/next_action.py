@@ -11,6 +11,7 @@ from typing import Final
 
 from webhook_inbox.client.suggestions import PLAIN, Command, Program
 from webhook_inbox.client.times import relative, span, spelled
+from webhook_inbox.domain.death import REMEDIES
 from webhook_inbox.domain.manifest import SPLIT
 from webhook_inbox.domain.model import (
     SETTLED,
@@ -35,15 +36,6 @@ from webhookctl.explain.effects import Effect, Standing, effects_of, verdict
 SHORT: Final = 160
 # The reconciler reads events older than 3 minutes, every five minutes.
 SENT_AGAIN_BY: Final = timedelta(minutes=10)
-
-# The prefix of a dead run's error names the reason.
-REMEDIES: Final = {
-    "permanent: ": "retrying will not help; fix the cause, deploy,",
-    "exhausted: ": "every attempt failed; after fixing the cause,",
-    "expired": "it waited for too long; if its event expired, ask the provider to resend it; else",
-    "lost: ": "its messages were never received; check that the processor runs, then",
-}
-
 
 # The steps before a decision about a run whose event has no certain type.
 _UNCERTAIN: Final[Mapping[str, str]] = {
@@ -355,8 +347,7 @@ def _resent(run: Run) -> str:
 
 
 def _dead(run: Run, program: Program) -> Steps:
-    found = (words for prefix, words in REMEDIES.items() if run.last_error.startswith(prefix))
-    remedy = next(found, "after fixing the cause,")
+    remedy = REMEDIES.get(run.last_error.partition(":")[0], "after fixing the cause,")
     stops = _stops(run, program) if run.blocking else ()
     replay = replay_command(run, [run.handler], program)
     return (f"Fix {run.handler}: {remedy} replay it:", replay, *stops)

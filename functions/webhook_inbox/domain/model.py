@@ -17,7 +17,7 @@ class Status(StrEnum):
     FAILED = "failed"  # will be retried at its due time
     DEFERRED = "deferred"  # waits for an external condition; no attempt is counted
     HELD = "held"  # waits for a person
-    DEAD_LETTER = "dead_letter"  # given up: exhausted, permanent, expired or lost
+    DEAD_LETTER = "dead_letter"  # given up, by a `DeathCause`
     DONE = "done"  # finished: never attempted again
     SKIPPED = "skipped"  # finished: there was nothing to do
 

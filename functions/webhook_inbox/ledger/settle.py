@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 
 from webhook_inbox.domain.conditions import Absent, Condition, Equals, Present, every, number
+from webhook_inbox.domain.death import DeathCause
 from webhook_inbox.domain.errors import ConditionFailed, InboxError, Unavailable
 from webhook_inbox.domain.model import (
     NOT_COUNTED,
@@ -103,21 +104,22 @@ def settle(table: Table, run: Run, settlement: Settlement, *, sent_at: datetime)
         raise LeaseLost from error
 
 
-def give_up(table: Table, run: Run, *, error: str, now: datetime, sent_at: datetime) -> bool:
+def death(cause: DeathCause, detail: str, now: datetime, *, outcome: str = "dead") -> Settlement:
+    """Returns the only settlement that makes a run a dead letter."""
+    return Settlement(Status.DEAD_LETTER, outcome, now, cause.error_text(detail))
+
+
+def give_up(
+    table: Table, run: Run, cause: DeathCause, detail: str, *, now: datetime, sent_at: datetime
+) -> bool:
     """Makes a run without a lease a dead letter; False if it was changed meanwhile.
 
     Raises:
         Unavailable: the table failed.
     """
-    settlement = Settlement(
-        Status.DEAD_LETTER,
-        "given up",
-        now,
-        error=error,
-        error_line=run.error_line,
-        error_class=run.error_class,
-    )
-    change = _change(run, settlement, sent_at)
+    dead = death(cause, detail, now, outcome="given up")
+    dead = replace(dead, error_line=run.error_line, error_class=run.error_class)
+    change = _change(run, dead, sent_at)
     change = Change(set=change.set, remove=(*change.remove, "lease_id"))
     try:
         table.update(key_of_run(run), change, when=as_seen(run))

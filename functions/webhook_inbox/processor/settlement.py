@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from webhook_inbox.domain.death import DeathCause
 from webhook_inbox.domain.error_text import describe, error_class, error_line
 from webhook_inbox.domain.errors import Deferred, HandlerTimedOut, Held, Permanent, Skipped
 from webhook_inbox.domain.internal_errors import DestinationWait
@@ -16,7 +17,7 @@ from webhook_inbox.domain.ports import Clock, Randomness, Table
 from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger.lease import Refusal
-from webhook_inbox.ledger.settle import Settlement, cut, give_up, settle
+from webhook_inbox.ledger.settle import Settlement, cut, death, give_up, settle
 from webhook_inbox.processor.attempt import RunAttempt
 from webhook_inbox.processor.retry_policy import (
     attempts_allowed,
@@ -72,9 +73,9 @@ class Settler:
             return self._hold(attempt, error, now)
         reason = self._redact(attempt, describe(error))
         if isinstance(error, Permanent):
-            return self._die(attempt, f"permanent: {reason}", error, now)
+            return self._die(attempt, DeathCause.PERMANENT, reason, now, error)
         if is_exhausted(attempt.spec, attempt.run, error, cut(reason)):
-            return self._die(attempt, f"exhausted: {reason}", error, now)
+            return self._die(attempt, DeathCause.EXHAUSTED, reason, now, error)
         return self._retry(attempt, error, now)
 
     def unknown_handler(self, attempt: RunAttempt) -> RunResult:
@@ -82,7 +83,7 @@ class Settler:
         now, since = self._clock.now(), attempt.run.unknown_since
         reason = f"handler {attempt.run.handler!r} is not in this deployment"
         if since is not None and since < now - ROLLING:
-            return self._die(attempt, f"permanent: {reason}", None, now)
+            return self._die(attempt, DeathCause.UNKNOWN_HANDLER, reason, now)
         return self._wait(attempt, now + ROLLING_PAUSE, now, reason, unknown=True)
 
     def refused(self, attempt: RunAttempt, why: Refusal) -> RunResult:
@@ -131,8 +132,8 @@ class Settler:
         reason = self._redact(attempt, describe(deferral))
         end = (attempt.run.round_began_at or now) + timedelta(seconds=attempt.spec.max_age)
         if deferral.until > end:
-            reason = f"expired: {reason}; it would wait past its maximum age"
-            return self._die(attempt, reason, error, now)
+            reason = f"{reason}; it would wait past its maximum age"
+            return self._die(attempt, DeathCause.OVER_AGE, reason, now, error)
         cause = None if deferral is error else error
         return self._wait(attempt, deferral.until, now, reason, deferral=deferral, cause=cause)
 
@@ -195,29 +196,34 @@ class Settler:
         return replace(result, due=run.next_attempt_at)
 
     def _die(
-        self, attempt: RunAttempt, reason: str, error: BaseException | None, now: datetime
+        self,
+        attempt: RunAttempt,
+        cause: DeathCause,
+        reason: str,
+        now: datetime,
+        error: BaseException | None = None,
     ) -> RunResult:
         attempt = _blocking(attempt, now)
-        settlement = Settlement(Status.DEAD_LETTER, "dead", now, reason)
+        settlement = death(cause, reason, now)
         self._settle(attempt, _caused(settlement, error))
         if not attempt.run.blocking:
             attempt.leave_line(now)
         keeps = attempt.policy.end_dead()
         page = getattr(error, "page", False) is True
-        result = attempt.result(RunOutcome.DEAD, reason, error, keeps_message=keeps)
+        result = attempt.result(RunOutcome.DEAD, settlement.error, error, keeps_message=keeps)
         return replace(result, page=page)
 
     def _give_up(self, attempt: RunAttempt) -> RunResult:
-        reason = f"exhausted: {last_words(attempt.run)}"
+        cause, reason = DeathCause.UNREPORTED, last_words(attempt.run)
         now, sent_at = self._clock.now(), attempt.policy.message.sent_at
         attempt = _blocking(attempt, now)
-        if not give_up(self._table, attempt.run, error=reason, now=now, sent_at=sent_at):
+        if not give_up(self._table, attempt.run, cause, reason, now=now, sent_at=sent_at):
             changed = "the run was changed meanwhile"
             return RunResult(RunOutcome.UNAVAILABLE, attempt.reference, detail=changed)
         if not attempt.run.blocking:
             attempt.leave_line(now)
         keeps = attempt.policy.end_dead()
-        return attempt.result(RunOutcome.DEAD, reason, keeps_message=keeps)
+        return attempt.result(RunOutcome.DEAD, cause.error_text(reason), keeps_message=keeps)
 
     def _redact(self, attempt: RunAttempt, text: str) -> str:
         return attempt.personal.hide(self._secrets.redact(text))

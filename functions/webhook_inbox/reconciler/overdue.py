@@ -7,6 +7,7 @@ from functools import partial
 from typing import Final
 
 from webhook_inbox.domain.conditions import Condition, Equals, every
+from webhook_inbox.domain.death import DeathCause
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.model import RequestState, Run, Status
@@ -185,7 +186,7 @@ class OverdueRuns:
         if self._leased(run):
             return self._move(run, overdue_at(run.claimed_until or self._now), unchanged)
         if run.expires_at is not None and event_end(run.expires_at) <= self._now:
-            return self._give_up(run, "expired: it waited until its event's end", Action.EXPIRED)
+            return self._give_up(run, DeathCause.EVENT_EXPIRED, "it waited until its event's end")
         last_call = run.expires_at is not None and expiry_warning_at(run.expires_at) <= self._now
         if run.status is Status.HELD:
             done = self._look_at_held(run, unchanged)
@@ -265,22 +266,22 @@ class OverdueRuns:
             return self._move(run, self._now, unchanged)
         fifo = self._lanes.queue(lane).fifo
         if run.resends >= len(RESENDS) and not fifo:
-            return self._give_up(
-                run, f"lost: sent {run.resends} times, never received", Action.LOST
-            )
+            why = f"sent {run.resends} times, never received"
+            return self._give_up(run, DeathCause.NEVER_RECEIVED, why)
         sent = run.resends + 1
         change = Change(set={"due_at": to_ms(next_resend(self._now, sent)), "resends": sent})
         self._update(run, change, unchanged)
         # The generation stays, so a message that is still in the queue stays valid.
         return Handled(Action.RESENT, RunMessage.of(run))
 
-    def _give_up(self, run: Run, why: str, action: Action) -> Handled:
+    def _give_up(self, run: Run, cause: DeathCause, why: str) -> Handled:
         reason = f"{why}; last error: {run.last_error}" if run.last_error else why
-        gone = give_up(self._table, run, error=reason, now=self._now, sent_at=self._now)
+        gone = give_up(self._table, run, cause, reason, now=self._now, sent_at=self._now)
         if not gone:
             return Handled(Action.MOVED_ON)
         run_ended(self._table, run, now=self._now)
-        return Handled(action, dead=run)
+        expired = cause is DeathCause.EVENT_EXPIRED
+        return Handled(Action.EXPIRED if expired else Action.LOST, dead=run)
 
     def _move(self, run: Run, until: datetime, unchanged: Condition) -> Handled:
         self._update(run, Change(set={"due_at": to_ms(until)}), unchanged)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from webhook_inbox.adapters.memory import Fault, MemoryTable
+from webhook_inbox.domain.death import DeathCause
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.model import Attempt, Run, Status, WaitStrategy
 from webhook_inbox.domain.ports import Item
@@ -19,6 +20,7 @@ from webhook_inbox.ledger.settle import (
     Settlement,
     as_seen,
     cut,
+    death,
     give_up,
     history,
     settle,
@@ -67,7 +69,8 @@ def waiting(wait: WaitStrategy, status: Status = Status.FAILED, **parts: Any) ->
 
 
 DONE = Settlement(Status.DONE, "done", NOW)
-DEAD = Settlement(Status.DEAD_LETTER, "dead", NOW, "permanent: no such order")
+DEAD = death(DeathCause.PERMANENT, "no such order", NOW)
+LOST = DeathCause.NEVER_RECEIVED
 
 
 # -- done
@@ -277,16 +280,16 @@ PENDING = {"status": "pending", "lease_id": None, "claimed_until": None}
 )
 def test_a_run_without_a_worker_is_given_up(state: dict[str, Any]) -> None:
     table, run = stored(**state)
-    assert give_up(table, run, error="lost", now=NOW, sent_at=SENT)
+    assert give_up(table, run, LOST, "never received", now=NOW, sent_at=SENT)
     (row,) = table
     assert row["status"] == "dead_letter"
     assert "lease_id" not in row
-    assert row["last_error"] == "lost"
+    assert row["last_error"] == "lost: never received"
 
 
 def test_who_still_works_on_a_run_that_was_given_up_cannot_settle_it() -> None:
     table, run = stored()
-    give_up(table, run, error="lost", now=NOW, sent_at=SENT)
+    give_up(table, run, LOST, "never received", now=NOW, sent_at=SENT)
     with pytest.raises(LeaseLost):
         settle(table, run, DONE, sent_at=SENT)
 
@@ -311,7 +314,7 @@ def test_a_run_that_has_changed_since_it_was_seen_is_not_given_up(
     table, run = stored(**seen)
     row = {k: v for k, v in (CLAIMED | since).items() if v is not None}
     table.put(row)
-    assert not give_up(table, run, error="lost", now=NOW, sent_at=SENT)
+    assert not give_up(table, run, LOST, "never received", now=NOW, sent_at=SENT)
     assert list(table) == [row]
 
 
@@ -329,7 +332,7 @@ def test_a_missing_number_is_nought(generation: int | None, count: int | None) -
 
 def test_a_run_given_up_without_an_attempt_has_no_attempt_in_its_history() -> None:
     table, run = stored(**PENDING, attempt_count=None, attempts_in_round=None)
-    give_up(table, run, error="lost: never received", now=NOW, sent_at=SENT)
+    give_up(table, run, LOST, "never received", now=NOW, sent_at=SENT)
     (row,) = table
     assert run_from(row).attempts == ()
 
