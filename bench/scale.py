@@ -239,13 +239,13 @@ def limits() -> list[Limit]:
             "executions of ingest and processor",
             f"{EXECUTIONS:,} at the same time",
             EXECUTIONS / (INGEST + RUN),
-            "an AWS quota: ask for more; or `concurrency` of the lane",
+            "an AWS quota: ask for more; or `runs_per_invocation` of the lane",
         ),
         Limit(
             "executions of one lane",
             f"{MAPPING:,} at the same time",
             MAPPING / RUN,
-            "`concurrency` of the lane, or more lanes",
+            "`runs_per_invocation` of the lane, or more lanes",
         ),
         Limit(
             "the API",

@@ -21,7 +21,6 @@ KEYS: Final = frozenset(
         "ingest_memory",
         "local",
         "log_retention",
-        "max_concurrency",
         "processor_memory",
         "python",
         "reserved_concurrency",
@@ -34,6 +33,8 @@ KEYS: Final = frozenset(
 )
 # Those whose value is true or false.
 SWITCHES: Final = frozenset({"dashboard", "local", "snapstart"})
+# CDK's name of a lane's `workers`; if it were ignored, lanes would have the default.
+WORKERS: Final = "max_concurrency"
 # An app's other context values may resemble ours a little.
 SIMILARITY: Final = 0.8
 FLAGS: Final = frozenset({"true", "false"})
@@ -52,6 +53,10 @@ class Context:
         self._node = scope.node
         others = {k: v for k, v in self._node.get_all_context().items() if k not in KEYS}
         for key, value in sorted(others.items()):
+            if key == WORKERS:
+                raise ConfigurationError(
+                    f"context {key}: unknown key; write `workers` under [lanes.NAME] in inbox.toml"
+                )
             meant = did_you_mean(key, _takers(value), similarity=SIMILARITY)
             if meant:
                 raise ConfigurationError(f"context {key}: unknown key; {meant}")

@@ -28,12 +28,7 @@ from webhook_inbox_cdk.names import metrics_namespace, queue_prefix, stage_of
 from webhook_inbox_cdk.network import needs, vpc_from
 from webhook_inbox_cdk.platform import Platform
 from webhook_inbox_cdk.policies import Policies
-from webhook_inbox_cdk.processor import (
-    DEFAULT_CONCURRENCY,
-    PROCESSOR_MEMORY,
-    Placement,
-    Processor,
-)
+from webhook_inbox_cdk.processor import PROCESSOR_MEMORY, Placement, Processor
 from webhook_inbox_cdk.queue import RECEIVES, SERIAL_RECEIVES, Lane
 from webhook_inbox_cdk.resources import Resources
 from webhook_inbox_cdk.saved_queries import saved_queries
@@ -69,7 +64,7 @@ class InboxProps:
         local: leaves third-party wheels out, for the local runtime.
         python: the version of Python in Lambda, "3.13" or "3.12".
         architecture: the functions' architecture, "arm64" or "x86_64".
-        placement: the concurrency, network and rights of the processors.
+        placement: the reservation, network and rights of the processors.
         dashboard: whether the stack has a dashboard, and writes the metrics that only it reads; it
             costs 3 dollars a month after the account's first three, and each metric 0.30.
         tracing: "xray" for X-Ray's traces of the functions, "" for none.
@@ -99,11 +94,11 @@ class InboxProps:
 
         Context: `stage` (default "dev"); `functions`, another directory than the given one;
         `local`, no wheels in the bundles (implied by the stage "local"); `python`;
-        `architecture`; `dashboard`, true to have one; `max_concurrency`;
-        `reserved_concurrency`; `ingest_memory` and `processor_memory`; `tracing`; `snapstart`, true
-        to have it; `log_retention`; and `vpc`, an object with `id`, `availability_zones` and
-        `private_subnet_ids`, so that synthesis needs no lookup, and with `gateway_endpoints`, the
-        ids of route tables that get endpoints for DynamoDB and S3.
+        `architecture`; `dashboard`, true to have one; `reserved_concurrency`; `ingest_memory` and
+        `processor_memory`; `tracing`; `snapstart`, true to have it; `log_retention`; and `vpc`, an
+        object with `id`, `availability_zones` and `private_subnet_ids`, so that synthesis needs no
+        lookup, and with `gateway_endpoints`, the ids of route tables that get endpoints for
+        DynamoDB and S3.
 
         Args:
             stack: reads the context, and holds the network.
@@ -127,7 +122,6 @@ class InboxProps:
             log_retention=context.number("log_retention", default=MONTH),
             ingest_memory=context.number("ingest_memory", default=INGEST_MEMORY),
             placement=Placement(
-                max_concurrency=context.number("max_concurrency", default=DEFAULT_CONCURRENCY),
                 reserved_concurrency=context.number("reserved_concurrency", default=None),
                 memory=context.number("processor_memory", default=PROCESSOR_MEMORY),
                 vpc=vpc_from(stack, context.table("vpc")),

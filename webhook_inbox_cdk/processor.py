@@ -26,23 +26,19 @@ from webhook_inbox.handlers.approvals.announcements import SNS
 from webhook_inbox.handlers.ordering.declaration import LATEST
 from webhook_inbox.ledger.deadlines import FUNCTION_TIMEOUT
 
-# The least that SQS takes. In a new account all functions share 10 executions: two stages with one
-# lane each, their reconcilers and replays leave 2 to ingest; with 5 workers they would leave none.
-DEFAULT_CONCURRENCY: Final = 2
 # In MB: 62 without the handlers' libraries, and up to 27 for each of 10 large bodies at a time.
 PROCESSOR_MEMORY: Final = 512
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The concurrency, the memory, the network and the extra rights of the processors.
+    """The reservation, the memory, the network and the extra rights of the processors.
 
     Attributes:
-        max_concurrency: concurrent invocations of each lane, 2-1000. All functions of an account
-            share its concurrent executions (10 in a new account, 1000 in others), and `webhookctl
-            preflight` compares. The default is the least, so that a backlog leaves some to ingest.
         reserved_concurrency: concurrent executions reserved for each lane, also its upper limit;
-            at least `max_concurrency`.
+            at least the `workers` of each. Without it all functions of an account share its
+            concurrent executions (10 in a new account, 1000 in others), and `webhookctl preflight`
+            compares.
         memory: the memory of each lane's function, in MB; Lambda gives CPU in proportion, one at
             1,769 MB.
         vpc: the network to run in, for handlers that reach private systems.
@@ -50,29 +46,24 @@ class Placement:
         rights: the handlers' own IAM statements.
     """
 
-    max_concurrency: int = DEFAULT_CONCURRENCY
     reserved_concurrency: int | None = None
     memory: int = PROCESSOR_MEMORY
     vpc: ec2.IVpc | None = None
     vpc_subnets: ec2.SubnetSelection | None = None
     rights: Sequence[iam.PolicyStatement] = ()
 
-    def check(self) -> None:
+    def check(self, lane: str, workers: int) -> None:
         """Raises ConfigurationError where SQS would deliver more messages than Lambda can run.
 
         Each throttled receive counts towards the queue's maxReceiveCount.
         """
-        if not 2 <= self.max_concurrency <= 1000:
-            raise ConfigurationError(
-                f"max_concurrency is {self.max_concurrency}; SQS takes 2 to 1000"
-            )
         reserved = self.reserved_concurrency
-        if reserved is not None and reserved < self.max_concurrency:
+        if reserved is not None and reserved < workers:
             raise ConfigurationError(
-                f"reserved_concurrency {reserved} is below max_concurrency"
-                f" {self.max_concurrency}: throttled receives would move messages to the DLQ before"
-                f" their first attempt; reserve at least {self.max_concurrency} or lower"
-                " max_concurrency"
+                f"reserved_concurrency {reserved} is below the {workers} workers of the lane"
+                f" {lane!r}: throttled receives would move messages to the DLQ before their first"
+                f" attempt; reserve at least {workers} or lower `workers` of [lanes.{lane}] in"
+                " inbox.toml"
             )
 
 
@@ -97,7 +88,8 @@ class Processor(InboxFunction):
         placement: Placement,
         bundle: Bundle,
     ) -> None:
-        placement.check()
+        spec = resources.manifest.lane(lane.name)
+        placement.check(lane.name, spec.workers)
         super().__init__(scope, construct_id, _shape(resources, lane, placement, bundle))
         # A waiting run sends copies to this function's own queue, more than 16 in a row. Lambda
         # would detect a recursive loop and drop the event.
@@ -112,9 +104,9 @@ class Processor(InboxFunction):
             "Mapping",
             event_source_arn=lane.work.queue_arn,
             # Every message of a batch begins at once, so none waits behind another one's run.
-            batch_size=resources.manifest.concurrency.get(lane.name, 1),
+            batch_size=spec.runs_per_invocation,
             report_batch_item_failures=True,
-            max_concurrency=placement.max_concurrency,
+            max_concurrency=spec.workers,
         )
 
     def link_to(self, url: str) -> None:

@@ -115,9 +115,9 @@ def _queues(watched: Watched) -> Iterator[AlarmDeclaration]:
         period=MINUTE,
         threshold=BACKLOG,
         periods=5,
-        text="The oldest message of a lane is over 15 minutes old. Raise max_concurrency, or"
-        " move slow handlers to a lane of their own; a serial handler with a busy ordering key"
-        " must be faster.",
+        text="The oldest message of a lane is over 15 minutes old. Raise its workers in"
+        " inbox.toml, or move slow handlers to a lane of their own; a serial handler with a busy"
+        " ordering key must be faster.",
         first="doctor",
     )
     serial = watched.manifest.serial_lanes
@@ -157,7 +157,8 @@ def _processors(watched: Watched) -> Iterator[AlarmDeclaration]:
         combine="SUM",
         periods=3,
         text="Lambda throttled a processor for 15 minutes: the account's concurrency"
-        " is used up. Request a higher quota, or lower max_concurrency of other stacks.",
+        " is used up. Request a higher quota, or lower workers in the inbox.toml of other"
+        " stacks.",
         first="alarms list",
     )
 

@@ -62,7 +62,7 @@ new_processor: Final = partial(
     topics=SnsTopics(),
 )
 records: Final = Records(
-    [new_processor() for _ in range(manifest.concurrency.get(environment.lane, 1))],
+    [new_processor() for _ in range(manifest.lane(environment.lane).runs_per_invocation)],
     executor=executor,
     manifest=manifest,
     clock=clock,

@@ -27,7 +27,7 @@ def test_every_table_of_inbox_toml_can_be_used(title: str, tmp_path: Path) -> No
 
     loaded = inbox_toml.load(file, stage="dev")
 
-    assert loaded.sources or loaded.destinations or loaded.concurrency
+    assert loaded.sources or loaded.destinations or loaded.lanes
 
 
 def test_handlers_are_declared(opened: Open) -> None:

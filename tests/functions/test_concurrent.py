@@ -1,4 +1,4 @@
-"""A lane with `concurrency`: the runs of a batch begin together, and end each for itself."""
+"""A lane with `runs_per_invocation`: the runs of a batch begin together, each ends for itself."""
 
 import json
 import os
@@ -27,7 +27,7 @@ REMAINING = 6.0
 HANDLER = "waiting.meet"
 CONCURRENT = """
 [lanes.waiting]
-concurrency = 3
+runs_per_invocation = 3
 """
 
 

@@ -71,9 +71,12 @@ Synthesize = Callable[..., Template]
 UNSTAGED = {"aws:cdk:disable-asset-staging": True}
 
 
-CONCURRENT = """
+LANES = """
 [lanes.slow]
-concurrency = 5
+runs_per_invocation = 5
+
+[stages.prod.lanes.slow]
+workers = 4
 """
 
 
@@ -81,7 +84,7 @@ def write_functions(top: Path, *, inbox: str = INBOX) -> Path:
     """Writes an integrator's part of `functions/` and returns it."""
     functions = top / "functions"
     (functions / "handlers").mkdir(parents=True)
-    (functions / "inbox.toml").write_text('handler_secrets = ["openai"]\n' + inbox + CONCURRENT)
+    (functions / "inbox.toml").write_text('handler_secrets = ["openai"]\n' + inbox + LANES)
     (functions / "handlers" / "__init__.py").write_text(REGISTRY)
     (functions / "handlers" / "github_issues.py").write_text(GITHUB)
     (functions / "handlers" / "billing.py").write_text(BILLING)

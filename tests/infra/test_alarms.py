@@ -12,7 +12,7 @@ from webhook_inbox_cdk.alarm_declaration import anchor, of_inbox
 from webhook_inbox_cdk.answer_limit import answer_limit
 
 from tests.infra.alarm_states import expression, sources
-from tests.infra.conftest import CONCURRENT, INBOX, Synthesize, write_functions
+from tests.infra.conftest import INBOX, LANES, Synthesize, write_functions
 from tests.infra.template import Properties, Template, named
 from webhook_inbox import providers
 from webhook_inbox.domain import metrics
@@ -473,7 +473,7 @@ def test_more_lanes_than_an_expression_takes_have_a_second_alarm(
 ) -> None:
     functions = write_functions(tmp_path)
     settings = functions / "inbox.toml"
-    settings.write_text(settings.read_text().replace(CONCURRENT, ""))
+    settings.write_text(settings.read_text().replace(LANES, ""))
     handlers = "".join(
         f'@many.on("push", lane="l{n}", name="many.h{n}")\ndef h{n}(event, ctx): ...\n'
         for n in range(10)

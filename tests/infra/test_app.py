@@ -180,13 +180,13 @@ def test_bundles_hold_the_bytecode_of_lambda_s_python_and_no_other(
 
 def test_reservations_below_what_sqs_hands_out_are_refused(tmp_path: Path) -> None:
     app = App(outdir=str(tmp_path), context={"stage": "local", "reserved_concurrency": "1"})
-    with pytest.raises(ConfigurationError, match=r"^reserved_concurrency 1 is below max_conc"):
+    with pytest.raises(ConfigurationError, match=r"^reserved_concurrency 1 is below the 2 work"):
         InboxStack(app)
 
 
 def test_a_number_that_is_none_is_refused(tmp_path: Path) -> None:
-    app = App(outdir=str(tmp_path), context={"stage": "local", "max_concurrency": "many"})
-    with pytest.raises(ConfigurationError, match="context max_concurrency: 'many' is not a whole"):
+    app = App(outdir=str(tmp_path), context={"stage": "local", "log_retention": "many"})
+    with pytest.raises(ConfigurationError, match="context log_retention: 'many' is not a whole"):
         InboxStack(app)
 
 
@@ -209,7 +209,7 @@ def test_a_platform_that_is_not_supported_is_refused(
 def test_context_sets_the_functions_up(tmp_path: Path) -> None:
     vpc = {"id": "vpc-1", "availability_zones": ["a", "b"], "private_subnet_ids": ["s-a", "s-b"]}
     vpc["gateway_endpoints"] = ["rtb-1", "rtb-2"]
-    numbers = {"max_concurrency": "4", "reserved_concurrency": "5", "processor_memory": "768"}
+    numbers = {"reserved_concurrency": "5", "processor_memory": "768"}
     numbers |= {"ingest_memory": "640", "log_retention": "14"}
     context = {
         "stage": "prod",
@@ -240,8 +240,6 @@ def test_context_sets_the_functions_up(tmp_path: Path) -> None:
     assert function["ReservedConcurrentExecutions"] == 5
     assert function["VpcConfig"]["SubnetIds"] == ["s-a", "s-b"]
     assert (function["Runtime"], function["Architectures"]) == ("python3.12", ["x86_64"])
-    mapping = template.one("AWS::Lambda::EventSourceMapping", "Processordefault")
-    assert mapping["ScalingConfig"]["MaximumConcurrency"] == 4
 
 
 def test_a_broken_handler_is_one_line_and_a_failing_exit(project: Path, tmp_path: Path) -> None:

@@ -42,13 +42,13 @@ def test_other_flags_are_refused(given: Any) -> None:
     ("given", "value"), [("20", 20), (" 5 ", 5), (7, 7), ("-1", -1), ("", None)]
 )
 def test_a_number_is_whole(given: Any, value: int | None) -> None:
-    assert context(max_concurrency=given).number("max_concurrency", default=None) == value
+    assert context(reserved_concurrency=given).number("reserved_concurrency", default=None) == value
 
 
 @pytest.mark.parametrize("given", ["1e3", "1_0", "2.5", 2.5, "many", True, [5], "٣"])
 def test_other_numbers_are_refused(given: Any) -> None:
-    with pytest.raises(ConfigurationError, match=r"is not a whole number; write -c max_concurr"):
-        context(max_concurrency=given).number("max_concurrency", default=None)
+    with pytest.raises(ConfigurationError, match=r"is not a whole number; write -c reserved_c"):
+        context(reserved_concurrency=given).number("reserved_concurrency", default=None)
 
 
 def test_a_number_that_is_refused_is_told_one_that_is_taken() -> None:
@@ -84,12 +84,19 @@ def test_other_tables_are_refused(given: Any, line: str) -> None:
 
 @pytest.mark.parametrize(
     ("key", "meant"),
-    [("max_concurency", "max_concurrency"), ("stages", "stage"), ("Stage", "stage")],
+    [("reserved_concurency", "reserved_concurrency"), ("stages", "stage"), ("Stage", "stage")],
 )
 def test_a_key_that_resembles_ours_is_refused(key: str, meant: str) -> None:
     line = f'^context {key}: unknown key; did you mean "{meant}"'
     with pytest.raises(ConfigurationError, match=line):
         context(**{key: "x"})
+
+
+@pytest.mark.parametrize("given", ["20", 20, ""])
+def test_a_number_of_workers_is_in_inbox_toml(given: Any) -> None:
+    line = r"^context max_concurrency: .* `workers` under \[lanes\.NAME\] in inbox\.toml$"
+    with pytest.raises(ConfigurationError, match=line):
+        context(max_concurrency=given)
 
 
 @pytest.mark.parametrize(

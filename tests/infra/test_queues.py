@@ -1,12 +1,14 @@
 """The lanes: how long messages are kept, when SQS gives them up, who may come near."""
 
 import pytest
-from webhook_inbox_cdk.processor import DEFAULT_CONCURRENCY, Placement
+from webhook_inbox_cdk.processor import Placement
 
 from tests.infra.conftest import Synthesize
 from tests.infra.template import KEPT_ONCE_DEPLOYED, Template, named, survival
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import HandlerSpec
+from webhook_inbox.domain.manifest import HandlerSpec, LaneSpec
+from webhook_inbox.ledger import deadlines
 from webhookctl.preflight.concurrency import MAINTENANCE
 
 QUEUE = "AWS::SQS::Queue"
@@ -84,7 +86,7 @@ def test_dead_letters_survive_their_stack(dev: Template) -> None:
         assert survival(dev.resource(QUEUE, f"{lane}DeadLetters")) == KEPT_ONCE_DEPLOYED
 
 
-def test_messages_come_one_at_a_time_unless_their_lane_has_concurrency(dev: Template) -> None:
+def test_messages_come_one_at_a_time_unless_their_lane_makes_several_runs(dev: Template) -> None:
     for lane, size in (("default", 1), ("slow", 5)):
         assert dev.one(MAPPING, f"Processor{lane}")["BatchSize"] == size
 
@@ -95,25 +97,34 @@ def test_messages_fail_one_at_a_time(dev: Template) -> None:
 
 
 def test_a_backlog_leaves_a_new_account_s_invocations_to_ingest(dev: Template) -> None:
-    new_account, stages, lanes = 10, 2, 1
+    new_account, stages, lanes, workers = 10, 2, 1, LaneSpec().workers
     for mapping in dev.all(MAPPING).values():
-        assert mapping["ScalingConfig"]["MaximumConcurrency"] == DEFAULT_CONCURRENCY
-    used = stages * (lanes * DEFAULT_CONCURRENCY + MAINTENANCE)
+        assert mapping["ScalingConfig"]["MaximumConcurrency"] == workers
+    used = stages * (lanes * workers + MAINTENANCE)
     assert new_account - used >= stages  # one each
 
 
+@pytest.mark.parametrize(("lane", "workers"), [("default", 2), ("slow", 4)])
+def test_each_lane_has_its_own_workers(prod: Template, lane: str, workers: int) -> None:
+    mapping = prod.one(MAPPING, f"Processor{lane}")
+    assert mapping["ScalingConfig"]["MaximumConcurrency"] == workers
+
+
 def test_reserved_concurrency_may_equal_what_sqs_hands_out(synthesize: Synthesize) -> None:
-    template = synthesize(Placement(max_concurrency=2, reserved_concurrency=2))
+    template = synthesize(Placement(reserved_concurrency=2))
     assert template.function("processor")["ReservedConcurrentExecutions"] == 2
     assert template.one(MAPPING, "default")["ScalingConfig"]["MaximumConcurrency"] == 2
 
 
-def test_reserved_concurrency_below_what_sqs_hands_out_is_refused(synthesize: Synthesize) -> None:
-    with pytest.raises(ConfigurationError, match="reserve at least 2 or lower max_concurrency"):
-        synthesize(Placement(reserved_concurrency=1))
-
-
-@pytest.mark.parametrize("many", [0, 1, 1001])
-def test_concurrency_that_sqs_does_not_know_is_refused(many: int) -> None:
-    with pytest.raises(ConfigurationError, match="SQS takes 2 to 1000"):
-        Placement(max_concurrency=many).check()
+@pytest.mark.parametrize(
+    ("stage", "reserved", "line"),
+    [
+        ("dev", 1, "is below the 2 workers of the lane 'default': .* reserve at least 2 or lower"),
+        ("prod", 3, r"is below the 4 workers of the lane 'slow': .* `workers` of \[lanes\.slow\]"),
+    ],
+)
+def test_reserved_concurrency_below_what_sqs_hands_out_is_refused(
+    synthesize: Synthesize, stage: str, reserved: int, line: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=line):
+        synthesize(Placement(reserved_concurrency=reserved), stage=stage)

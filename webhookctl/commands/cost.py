@@ -80,7 +80,7 @@ def cost(
     batch: Annotated[
         int,
         typer.Option(
-            min=1, max=10, help="The runs that an invocation makes, of a lane with `concurrency`."
+            min=1, max=10, help="The runs that an invocation makes, as `runs_per_invocation`."
         ),
     ] = 1,
     stage: Stage = "dev",

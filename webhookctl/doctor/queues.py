@@ -34,7 +34,8 @@ def _lane(exam: Examination, lane: str, depth: Depth, timeout: timedelta) -> Res
         f"queue {lane}",
         f"{depth}{f'; {wrong}' if wrong else ''}",
         failure=DEPLOY if wrong else "",
-        warning=f"raise max_concurrency, or speed up the handlers; `{failed}` lists what fails"
+        warning=f"raise `workers` of [lanes.{lane}] in inbox.toml, or speed up the handlers;"
+        f" `{failed}` lists what fails"
         if slow
         else "",
     )

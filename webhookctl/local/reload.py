@@ -28,7 +28,7 @@ def template_inputs(manifest: Manifest) -> tuple[Any, ...]:
     secrets = {name: source.secret for name, source in manifest.sources.items()}
     splits = SPLIT in manifest.handlers
     lanes = (manifest.lanes, manifest.serial_lanes)
-    return (lanes, manifest.concurrency, manifest.secrets, secrets, attempts, splits)
+    return (lanes, manifest.lane_specs, manifest.secrets, secrets, attempts, splits)
 
 
 class Versions:

@@ -41,7 +41,7 @@ def _shared(plan: Plan, *, total: int, unreserved: int) -> Result:
         " ingest"
     )
     lower = (
-        ", or lower `-c max_concurrency`"
+        ", or lower `workers` of a lane in inbox.toml"
         if plan.template.workers > LEAST_WORKERS * plan.template.lanes
         else ""
     )

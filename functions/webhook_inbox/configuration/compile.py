@@ -7,7 +7,7 @@ import ast
 import json
 import os
 import pprint
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from hashlib import sha256
@@ -36,6 +36,7 @@ from webhook_inbox.domain.manifest import (
     SPLIT,
     SPLITTER,
     HandlerSpec,
+    LaneSpec,
     Manifest,
     SourceSpec,
 )
@@ -73,7 +74,7 @@ def compile_manifest(
     _check_sources(handlers, known=settings.sources, root=root)
     _check_types(handlers.values(), settings.sources, root=root)
     _check_lanes(handlers.values(), root=root)
-    _check_concurrency(handlers.values(), settings.concurrency, file=root / "inbox.toml")
+    _check_lane_tables(handlers.values(), settings.lanes, file=root / "inbox.toml")
     _check_destinations(handlers, known=settings.destinations, root=root)
     _check_mentions(known=settings.destinations, root=root)
     check_approvals(root, settings.approvers)
@@ -86,7 +87,7 @@ def compile_manifest(
         destinations=settings.destinations,
         secrets=settings.secrets,
         approvers=settings.approvers,
-        concurrency={n: many for n, many in settings.concurrency.items() if many > 1},
+        lane_specs=settings.lanes,
     )
     return replace(manifest, version=_version(manifest))
 
@@ -216,41 +217,47 @@ def _check_lanes(handlers: Iterable[HandlerSpec], *, root: Path) -> None:
             )
 
 
-def _check_concurrency(
-    handlers: Iterable[HandlerSpec], concurrency: Mapping[str, int], *, file: Path
+def _check_lane_tables(
+    handlers: Iterable[HandlerSpec], tables: Mapping[str, LaneSpec], *, file: Path
 ) -> None:
-    """Rejects the concurrency of a lane that does not have exactly one handler.
+    """Rejects the table of a lane without handlers, and several runs where there must be one."""
+    lanes: dict[str, list[HandlerSpec]] = {DEFAULT_LANE: []}
+    for spec in handlers:
+        lanes.setdefault(spec.lane, []).append(spec)
+    for lane, table in tables.items():
+        place = f"{shown(file)} [lanes.{lane}]"
+        if lane not in lanes:
+            guess = did_you_mean(lane, lanes)
+            raise ConfigurationError(
+                f"{place}: no handler declares this lane (the lanes are"
+                f" {', '.join(sorted(lanes))}); {guess + ' Otherwise ' if guess else ''}remove the"
+                " table"
+            )
+        if table.runs_per_invocation > 1:
+            _check_runs(f"{place} runs_per_invocation", lane, lanes[lane])
+
+
+def _check_runs(place: str, lane: str, users: Sequence[HandlerSpec]) -> None:
+    """Rejects several runs an invocation in a lane that does not have exactly one handler.
 
     A handler that ends its process ends the other runs of the invocation, so they must be its own
     (G8). The default lane also has the inbox's own handlers.
     """
-    lanes: dict[str, list[HandlerSpec]] = {}
-    for spec in handlers:
-        lanes.setdefault(spec.lane, []).append(spec)
-    for lane in concurrency:
-        place, users = f"{shown(file)} [lanes.{lane}]", lanes.get(lane, [])
-        if lane == DEFAULT_LANE:
-            raise ConfigurationError(
-                f"{place}: the default lane is shared; give the handler a lane of its own with"
-                ' lane="…" in its declaration, and that lane the concurrency'
-            )
-        if not users:
-            known, guess = ", ".join(sorted(lanes)) or "none", did_you_mean(lane, lanes)
-            raise ConfigurationError(
-                f"{place}: no handler declares this lane (declared: {known});"
-                f" {guess + ' Otherwise ' if guess else ''}remove the table"
-            )
-        if users[0].serial:
-            raise ConfigurationError(
-                f"{place}: {users[0].name!r} is serial, so its runs wait for each other; remove"
-                " the table"
-            )
-        if len(users) > 1:
-            named = ", ".join(repr(spec.name) for spec in users)
-            raise ConfigurationError(
-                f"{place}: the lane has {named}, and one that ends its process would end the runs"
-                " of the others; give each a lane of its own"
-            )
+    if lane == DEFAULT_LANE:
+        raise ConfigurationError(
+            f"{place}: the default lane is shared; give the handler a lane of its own with"
+            ' lane="…" in its declaration, and set it there'
+        )
+    if users[0].serial:
+        raise ConfigurationError(
+            f"{place}: {users[0].name!r} is serial, so its runs wait for each other; remove the key"
+        )
+    if len(users) > 1:
+        names = ", ".join(repr(spec.name) for spec in users)
+        raise ConfigurationError(
+            f"{place}: the lane has {names}, and one that ends its process would end the runs"
+            " of the others; give each a lane of its own"
+        )
 
 
 def _version(manifest: Manifest) -> str:

@@ -10,8 +10,10 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from webhook_inbox.configuration.approvers import Approvers
 from webhook_inbox.configuration.destination import Destination
 from webhook_inbox.configuration.table import ConfigTable, ExactlyOneOf, Header, Name, Text
-from webhook_inbox.domain.manifest import TENANT_PATH
+from webhook_inbox.domain.manifest import TENANT_PATH, LaneSpec
 from webhook_inbox.ledger.schema import EVENT_LIFE
+
+_LANE: Final = LaneSpec()
 
 
 def _address(value: str) -> str:
@@ -212,11 +214,20 @@ class Domain(ConfigTable):
 class LaneTable(ConfigTable):
     """`[lanes.NAME]`: how the processor of a lane works."""
 
-    concurrency: int = Field(
-        default=1,
+    # https://docs.aws.amazon.com/lambda/latest/api/API_ScalingConfig.html
+    workers: int = Field(
+        default=_LANE.workers,
+        ge=2,
+        le=1000,
+        description="how many invocations the lane has at the same time at the most, 2 to 1000,"
+        " which is what SQS takes",
+    )
+    runs_per_invocation: int = Field(
+        default=_LANE.runs_per_invocation,
         ge=1,
         le=10,
-        description="how many runs one invocation makes at the same time, 1 to 10",
+        description="how many runs one invocation makes at the same time, 1 to 10; more than 1 for"
+        " a lane of one handler only",
     )
 
 

@@ -20,7 +20,14 @@ from webhook_inbox.configuration.error_messages import line
 from webhook_inbox.configuration.hmac_source import DeclaredSource
 from webhook_inbox.configuration.table import ConfigTable
 from webhook_inbox.domain.errors import ConfigurationError
-from webhook_inbox.domain.manifest import LOCAL, SMOKE, ApproversSpec, DestinationSpec, SourceSpec
+from webhook_inbox.domain.manifest import (
+    LOCAL,
+    SMOKE,
+    ApproversSpec,
+    DestinationSpec,
+    LaneSpec,
+    SourceSpec,
+)
 
 Model = TypeVar("Model", bound=ConfigTable)
 _STAGE: Final = re.compile(r"[a-z][a-z0-9-]{0,19}", re.ASCII)
@@ -82,7 +89,7 @@ class Configuration:
             contain them.
         stages: the names of the stages with tables of their own.
         approvers: the groups of people who approve effects, by name.
-        concurrency: the runs that one invocation makes at the same time, by lane.
+        lanes: the tables of lanes, by name.
     """
 
     sources: Mapping[str, SourceSpec]
@@ -96,7 +103,7 @@ class Configuration:
     stages: tuple[str, ...] = ()
     domain: DomainSpec | None = None
     approvers: Mapping[str, ApproversSpec] = field(default_factory=dict)
-    concurrency: Mapping[str, int] = field(default_factory=dict)
+    lanes: Mapping[str, LaneSpec] = field(default_factory=dict)
 
 
 def load(path: Path, *, stage: str) -> Configuration:
@@ -201,7 +208,7 @@ def _configuration(document: dict[str, Any], *, local: bool = False) -> Configur
         sources=sources,
         destinations=destinations,
         approvers=approvers,
-        concurrency={name: table.concurrency for name, table in inbox.lanes.items()},
+        lanes={name: LaneSpec(**table.model_dump()) for name, table in inbox.lanes.items()},
         secrets=tuple(sorted({*verifying, *calling, *inbox.handler_secrets})),
         alarms=_alarms(inbox.alarms),
         domain=domain,

@@ -100,6 +100,21 @@ class HandlerSpec:
         return self.serial and self.order is not None and self.order.on_dead == BLOCK
 
 
+@dataclass(frozen=True, slots=True)
+class LaneSpec:
+    """The processor of one lane.
+
+    Attributes:
+        workers: its concurrent invocations at the most. The default is the least that SQS takes: in
+            a new account all functions share 10 executions, of which two stages with one lane each,
+            their reconcilers and replays then leave 2 to ingest.
+        runs_per_invocation: the runs that one invocation makes at the same time.
+    """
+
+    workers: int = 2
+    runs_per_invocation: int = 1
+
+
 # Declared if a source's provider sends batches. It belongs to no source, so that only a batch,
 # whose row names it, has a run of it.
 SPLITTER: Final = HandlerSpec(SPLIT, module="", function="", source="", types=())
@@ -228,7 +243,7 @@ class ApproversSpec:
 class Manifest:
     """The sources, handlers, destinations and groups of approvers of a stage, by name.
 
-    `concurrency` has the runs that one invocation makes at the same time, by lane; 1 where absent.
+    `lane_specs` has the lanes that differ from the defaults of `LaneSpec`.
     """
 
     stage: str = "dev"
@@ -238,7 +253,7 @@ class Manifest:
     destinations: Mapping[str, DestinationSpec] = field(default_factory=dict)
     secrets: tuple[str, ...] = ()
     approvers: Mapping[str, ApproversSpec] = field(default_factory=dict)
-    concurrency: Mapping[str, int] = field(default_factory=dict)
+    lane_specs: Mapping[str, LaneSpec] = field(default_factory=dict)
 
     def wants(self, source: SourceSpec, type_: str) -> bool:
         """Returns whether the source stores events of this type."""
@@ -270,6 +285,10 @@ class Manifest:
         """Returns the lane of a handler; the default lane if it is not in the manifest."""
         spec = self.handlers.get(handler)
         return spec.lane if spec else DEFAULT_LANE
+
+    def lane(self, name: str) -> LaneSpec:
+        """Returns the settings of a lane's processor."""
+        return self.lane_specs.get(name, LaneSpec())
 
     @property
     def lanes(self) -> tuple[str, ...]:
@@ -309,7 +328,7 @@ class Manifest:
     def to_data(self) -> dict[str, Any]:
         """Returns plain dicts, lists and scalars, for `from_data`."""
         data = asdict(self)
-        return {k: v for k, v in data.items() if v or k not in {"approvers", "concurrency"}}
+        return {k: v for k, v in data.items() if v or k not in {"approvers", "lane_specs"}}
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> "Manifest":
@@ -322,7 +341,7 @@ class Manifest:
             destinations={n: _destination(spec) for n, spec in data["destinations"].items()},
             secrets=tuple(data["secrets"]),
             approvers={n: ApproversSpec(**s) for n, s in data.get("approvers", {}).items()},
-            concurrency=data.get("concurrency", {}),
+            lane_specs={n: LaneSpec(**s) for n, s in data.get("lane_specs", {}).items()},
         )
 
 

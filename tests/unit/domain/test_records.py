@@ -30,6 +30,7 @@ from webhook_inbox.domain.manifest import (
     Backoff,
     DestinationSpec,
     HandlerSpec,
+    LaneSpec,
     Manifest,
     SourceSpec,
     matches,
@@ -93,6 +94,7 @@ FULL = Manifest(
     },
     destinations={"crm": DestinationSpec("crm", "https://crm.example")},
     secrets=("acme", "crm"),
+    lane_specs={"slow": LaneSpec(workers=9, runs_per_invocation=3)},
 )
 
 

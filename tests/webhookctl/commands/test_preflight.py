@@ -377,7 +377,7 @@ def test_workers_leave_executions_to_ingest(run: Run, workers: int, level: str) 
     found = run(changed=template(workers=workers))["lambda concurrency"]
     assert found["level"] == level
     assert found["limit"] == "10 in the account, 10 unreserved"
-    assert ("lower `-c max_concurrency`" in found["remedy"]) == (level != "ok")
+    assert ("lower `workers` of a lane in inbox.toml" in found["remedy"]) == (level != "ok")
 
 
 @pytest.mark.parametrize(("reserved", "level"), [(900, "ok"), (901, "failure")])

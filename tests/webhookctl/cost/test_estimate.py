@@ -166,7 +166,7 @@ STEADY = Load(events=263_000_000)
 
 
 def test_two_handlers_with_an_effect_each_cost_at_most_13_dollars_in_batches() -> None:
-    """The target holds for lanes with `concurrency = 10` and full batches; otherwise it is 15."""
+    """The target holds for `runs_per_invocation = 10` and full batches; otherwise it is 15."""
     two = replace(STEADY, handlers=2, effects=1)
     assert estimate(replace(two, batch=10), Shape.new(2)).per_million <= 13
     assert estimate(two, Shape.new(2)).per_million <= 15

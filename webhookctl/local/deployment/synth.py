@@ -53,8 +53,6 @@ class Project:
 ASSEMBLY: Final = "assembly"
 STAMP: Final = "inputs.sha256"
 LIMIT: Final = 300.0
-# Per lane; the default of a deployed stage spares a new account, which may run ten at once.
-WORKERS: Final = "5"
 APP: Final = "app.py"
 SETTINGS: Final = "cdk.json"
 IGNORED: Final = frozenset({"__pycache__", ".mypy_cache", ".ruff_cache"})
@@ -90,8 +88,7 @@ def synthesize(project: Project) -> Assembly:
     inputs = _digest(project)
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
-    context = {"stage": LOCAL, "functions": str(project.functions), "max_concurrency": WORKERS}
-    run_app(project.root, directory, context)
+    run_app(project.root, directory, {"stage": LOCAL, "functions": str(project.functions)})
     assembly = Assembly.read(directory)
     (directory / STAMP).write_text(inputs)
     return assembly
