@@ -204,6 +204,20 @@ def test_a_new_source_is_deployed_with_a_secret_of_its_own(
     assert eventually(lambda: "after a new source" in _titles(inbox))
 
 
+def test_a_lane_has_the_workers_of_inbox_toml(inbox: LocalInbox) -> None:
+    def workers() -> list[int]:
+        mappings = inbox.client("lambda").list_event_source_mappings()["EventSourceMappings"]
+        return [mapping["ScalingConfig"]["MaximumConcurrency"] for mapping in mappings]
+
+    assert workers() == [2]
+    toml = inbox.functions / "inbox.toml"
+    toml.write_text(toml.read_text() + "\n[stages.local.lanes.default]\nworkers = 4\n")
+    inbox.reload()
+    assert workers() == [4]
+    _deliver(inbox, "with more workers")
+    assert eventually(lambda: "with more workers" in _titles(inbox))
+
+
 def test_code_that_cannot_be_imported_is_named_with_its_reason(inbox: LocalInbox) -> None:
     function = Deployed("ingest", inbox.outputs["IngestFunctionName"], "ingest")
     client = inbox.client("lambda")
