@@ -6,9 +6,7 @@ from webhook_inbox_cdk.processor import Placement
 from tests.infra.conftest import Synthesize
 from tests.infra.template import KEPT_ONCE_DEPLOYED, Template, named, survival
 from webhook_inbox.domain.errors import ConfigurationError
-from webhook_inbox.domain.manifest import HandlerSpec
 from webhook_inbox.domain.manifest import HandlerSpec, LaneSpec
-from webhook_inbox.ledger import deadlines
 from webhookctl.preflight.concurrency import MAINTENANCE
 
 QUEUE = "AWS::SQS::Queue"

@@ -9,9 +9,7 @@ import pytest
 from webhook_inbox.client.suggestions import PLAIN
 from webhook_inbox.domain.model import Attempt, Overview, Run, Status, StoredEvent
 from webhook_inbox.domain.timestamps import to_ms
-from webhook_inbox.handlers.approvals import ApprovalRequest
 from webhook_inbox.handlers.approvals.hold import ApprovalRequest
-from webhook_inbox.client.suggestions import PLAIN
 from webhookctl.explain.effects import Standing, effects_of
 from webhookctl.explain.next_action import next_steps, replay_command, run_steps
 
