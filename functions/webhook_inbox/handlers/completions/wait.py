@@ -187,7 +187,7 @@ class Waiting:
         """
         if wait.key_version < self._run.key_version:
             return self._new(wait.place.next, now, limit)
-        if wait.state is WaitState.COMPLETED or not self._is_of_before(wait):
+        if wait.state is WaitState.COMPLETED or not self._is_from_before_replay(wait):
             return wait
         if wait.failed:
             return self._new(wait.place.next, now, limit)
@@ -196,7 +196,7 @@ class Waiting:
         # The job's end is unknown: wait for the same job.
         return self._waits.prolong(wait, now=now, until=now + limit)
 
-    def _is_of_before(self, wait: CompletionWait) -> bool:
+    def _is_from_before_replay(self, wait: CompletionWait) -> bool:
         """Returns whether a wait ended before the run's last death or replay."""
         if wait.state is WaitState.AGAIN or (wait.state is WaitState.FAILED and wait.late):
             return True
