@@ -22,7 +22,7 @@ from webhook_inbox.adapters.environment import ProcessorEnvironment
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import ApproversSpec
 from webhook_inbox.domain.secret_document import HANDLERS
-from webhook_inbox.handlers.approvals.announcements import SNS
+from webhook_inbox.handlers.approvals.announcer import SNS
 from webhook_inbox.handlers.ordering.declaration import LATEST
 from webhook_inbox.ledger.deadlines import FUNCTION_TIMEOUT
 

@@ -20,7 +20,7 @@ from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import ApproversSpec
 from webhook_inbox.domain.similar_names import did_you_mean
 from webhook_inbox.domain.timestamps import duration
-from webhook_inbox.handlers.approvals.announcements import SNS
+from webhook_inbox.handlers.approvals.announcer import SNS
 from webhook_inbox.handlers.effects.plan import Approval
 
 _TOPIC: Final = re.compile(

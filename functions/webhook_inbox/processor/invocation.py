@@ -31,7 +31,7 @@ from webhook_inbox.processor.smoke import smoke_handler
 from webhook_inbox.queue.lanes import Lanes
 
 if TYPE_CHECKING:
-    from webhook_inbox.handlers.approvals.announcements import Announcer
+    from webhook_inbox.handlers.approvals.announcer import Announcer
 
 
 class Invoker:

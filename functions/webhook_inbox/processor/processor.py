@@ -41,7 +41,7 @@ from webhook_inbox.queue.outcomes import Observed, RunOutcome, RunResult, Worker
 from webhook_inbox.queue.visibility import PlannedWait, StandardQueuePolicy, queue_policy_of
 
 if TYPE_CHECKING:
-    from webhook_inbox.handlers.approvals.announcements import Announcer, Topics
+    from webhook_inbox.handlers.approvals.announcer import Announcer, Topics
 
 # A lease outlasts the invocation, so that no worker runs past its lease.
 LEASE_MARGIN: Final = timedelta(seconds=5)
@@ -98,7 +98,7 @@ class Processor:
 
         def announcer() -> "Announcer":
             # Loaded with the first request: few deployments have approvers.
-            from webhook_inbox.handlers.approvals.announcements import Announcer, NoTopics  # noqa: PLC0415
+            from webhook_inbox.handlers.approvals.announcer import Announcer, NoTopics  # noqa: PLC0415
 
             return Announcer(
                 groups=manifest.approvers,

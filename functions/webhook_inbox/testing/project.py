@@ -18,7 +18,7 @@ from webhook_inbox.domain.manifest import (
     Manifest,
     SourceSpec,
 )
-from webhook_inbox.handlers.approvals.announcements import SNS
+from webhook_inbox.handlers.approvals.announcer import SNS
 from webhook_inbox.handlers.coroutines import plain
 from webhook_inbox.handlers.router import Registered, Router
 from webhook_inbox.testing.errors import KitError, hidden, unknown

@@ -118,8 +118,8 @@ class Approvals:
             return Decision(ApprovalOutcome.EXPIRED, hold.run)
         recorded = self._audit(AuditedAction.APPROVE, hold, by, reason)
         if hold.request is not None:
-            return _concluded(recorded, self._count(hold, Word.APPROVE, by, reason))
-        return _concluded(recorded, self._let_go(hold, by, reason))
+            return _conclude(recorded, self._count(hold, Word.APPROVE, by, reason))
+        return _conclude(recorded, self._resume_run(hold, by, reason))
 
     def happened(self, hold: ApprovalRequest, result: Any, *, by: Actor, reason: str) -> Decision:
         """Commits the effect in question with `result`; the run continues.
@@ -134,13 +134,13 @@ class Approvals:
         stored = encode(result)
         if self._expired(hold):
             return Decision(ApprovalOutcome.EXPIRED, hold.run)
-        found = manual_commit.find(self._table, hold.run, hold.effect)
+        row = manual_commit.find(self._table, hold.run, hold.effect)
         recorded = self._audit(AuditedAction.HAPPENED, hold, by, reason)
         word = {"by": cut(str(by)), "reason": cut(reason)}
         mark, now = self._randomness.token(), self._clock.now()
-        committed = manual_commit.commit(self._table, found, stored, word=word, mark=mark, now=now)
-        decision = replace(self._let_go(hold, by, reason), committed=committed)
-        return _concluded(recorded, decision)
+        committed = manual_commit.commit(self._table, row, stored, word=word, mark=mark, now=now)
+        decision = replace(self._resume_run(hold, by, reason), committed=committed)
+        return _conclude(recorded, decision)
 
     def deny(self, hold: ApprovalRequest, *, by: Actor, reason: str) -> Decision:
         """Skips the run.
@@ -150,8 +150,8 @@ class Approvals:
         """
         recorded = self._audit(AuditedAction.DENY, hold, by, reason)
         if hold.request is not None:
-            return _concluded(recorded, self._count(hold, Word.DENY, by, reason))
-        return _concluded(recorded, self._end(hold, by, reason))
+            return _conclude(recorded, self._count(hold, Word.DENY, by, reason))
+        return _conclude(recorded, self._skip_run(hold, by, reason))
 
     # -- requests that people decide
 
@@ -167,24 +167,24 @@ class Approvals:
         given = GivenDecision(word, now, cut(reason), str(by.proof))
         mark = self._randomness.token()
         outcome, request = self._rows.decide(request, person, given, mark=mark)
-        self._follow(request, by, reason)
+        self._apply(request, by, reason)
         return outcome, request
 
     def _count(self, hold: ApprovalRequest, word: Word, by: Actor, reason: str) -> Decision:
         now, key = self._clock.now(), hold.request
         request = None if key is None else self._rows.find(key, now)
         if request is None:
-            return Decision(ApprovalOutcome.MOVED_ON, self._now_there(hold))
+            return Decision(ApprovalOutcome.MOVED_ON, self._current_run(hold))
         people = people_of(request, self._manifest.approvers)
         person = person_of(by, people)
         if word is Word.APPROVE and person not in people:
             # A person with a link and this caller may be one human. A denial needs no second one.
-            return Decision(ApprovalOutcome.NOT_ASKED, self._now_there(hold), request=request)
+            return Decision(ApprovalOutcome.NOT_ASKED, self._current_run(hold), request=request)
         outcome, request = self.count(request, person, word, by=by, reason=reason)
-        run = self._now_there(hold)
-        return Decision(_told(outcome, request), run, request=request)
+        run = self._current_run(hold)
+        return Decision(_operator_outcome(outcome, request), run, request=request)
 
-    def _follow(self, request: RequestRow, by: Actor, reason: str) -> None:
+    def _apply(self, request: RequestRow, by: Actor, reason: str) -> None:
         """Continues or ends the run of a decided request, unless it looks by itself."""
         address = request.address
         if request.state not in {RequestState.APPROVED, RequestState.DENIED}:
@@ -195,13 +195,13 @@ class Approvals:
             return
         hold = ApprovalRequest(run)
         if request.state is RequestState.APPROVED:
-            self._let_go(hold, by, reason)
+            self._resume_run(hold, by, reason)
         else:
-            self._end(hold, by, reason)
+            self._skip_run(hold, by, reason)
 
     # -- the run
 
-    def _end(self, hold: ApprovalRequest, by: Actor, reason: str) -> Decision:
+    def _skip_run(self, hold: ApprovalRequest, by: Actor, reason: str) -> Decision:
         now = self._clock.now()
         change = Change(
             set={
@@ -219,9 +219,9 @@ class Approvals:
             with suppress(Unavailable):
                 run_ended(self._table, run, now=now)
         outcome = ApprovalOutcome.DENIED if run else ApprovalOutcome.MOVED_ON
-        return Decision(outcome, run or self._now_there(hold))
+        return Decision(outcome, run or self._current_run(hold))
 
-    def _let_go(self, hold: ApprovalRequest, by: Actor, reason: str) -> Decision:
+    def _resume_run(self, hold: ApprovalRequest, by: Actor, reason: str) -> Decision:
         run, now = hold.run, self._clock.now()
         # The id distinguishes it from another decision in the same millisecond.
         entry = {
@@ -230,7 +230,7 @@ class Approvals:
             "reason": cut(reason),
             "at": to_ms(now),
             "fingerprint": hold.fingerprint,
-            **_before(run, hold),
+            **_earlier_approvals(run, hold),
         }
         change = Change(
             set={
@@ -246,7 +246,7 @@ class Approvals:
         # A worker may have leased the run by the time that an earlier try is recognised.
         changed = self._change(hold, change, ours={"approvals": change.set["approvals"]})
         if changed is None:
-            return Decision(ApprovalOutcome.MOVED_ON, self._now_there(hold))
+            return Decision(ApprovalOutcome.MOVED_ON, self._current_run(hold))
         sent = self._send(changed)
         return Decision(ApprovalOutcome.APPROVED if sent else ApprovalOutcome.UNSENT, changed)
 
@@ -279,7 +279,7 @@ class Approvals:
             self._table.update(key, Change(set=waits), when=as_seen(run))
         return False
 
-    def _now_there(self, hold: ApprovalRequest) -> Run | None:
+    def _current_run(self, hold: ApprovalRequest) -> Run | None:
         row = self._table.get(key_of_run(hold.run))
         return None if row is None else run_from(row)
 
@@ -316,7 +316,7 @@ _OF_THE_HOLD: Final = (
 )
 
 
-def _told(outcome: DecisionOutcome, request: RequestRow) -> ApprovalOutcome:
+def _operator_outcome(outcome: DecisionOutcome, request: RequestRow) -> ApprovalOutcome:
     """Returns the outcome for an operator of a decision about a request of people."""
     if outcome in {DecisionOutcome.RECORDED, DecisionOutcome.REPEATED}:
         ended = {
@@ -325,20 +325,20 @@ def _told(outcome: DecisionOutcome, request: RequestRow) -> ApprovalOutcome:
         }
         if request.state in ended:
             return ended[request.state]
-    told = {
+    outcomes = {
         DecisionOutcome.RECORDED: ApprovalOutcome.COUNTED,
         DecisionOutcome.REPEATED: ApprovalOutcome.REPEATED,
         DecisionOutcome.CONFLICT: ApprovalOutcome.REPEATED,
     }
-    return told.get(outcome, ApprovalOutcome.CLOSED)
+    return outcomes.get(outcome, ApprovalOutcome.CLOSED)
 
 
-def _concluded(recorded: AuditRecord, decision: Decision) -> Decision:
+def _conclude(recorded: AuditRecord, decision: Decision) -> Decision:
     recorded.conclude({decision.outcome: 1})
     return decision
 
 
-def _before(run: Run, hold: ApprovalRequest) -> dict[str, Any]:
+def _earlier_approvals(run: Run, hold: ApprovalRequest) -> dict[str, Any]:
     """Returns the earlier approvals of the same subject; a handler may ask more than once."""
     entry = run.approvals.get(hold.subject)
     if entry is None:

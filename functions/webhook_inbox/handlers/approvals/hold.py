@@ -26,8 +26,8 @@ class ApprovalRequest:
     def id(self) -> str:
         """Eight hex digits, different for each hold of a run."""
         at = self.run.held.get("at", 0)
-        told = f"{self.subject}\n{self.fingerprint}\n{at}\n{self.run.lease_id}"
-        return sha256(told.encode()).hexdigest()[:ID_LENGTH]
+        text = f"{self.subject}\n{self.fingerprint}\n{at}\n{self.run.lease_id}"
+        return sha256(text.encode()).hexdigest()[:ID_LENGTH]
 
     @property
     def subject(self) -> str:
@@ -67,7 +67,7 @@ class ApprovalRequest:
 
     @property
     def unannounced(self) -> Mapping[str, str]:
-        """Why a person who is asked was not told, by name."""
+        """Why a person who is asked was not text, by name."""
         why: Mapping[str, str] = self.run.held.get("unannounced", {})
         return why
 

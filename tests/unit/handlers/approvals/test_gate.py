@@ -12,7 +12,7 @@ from tests.unit.support.approving import BOARD, FINANCE, ApprovingWorld
 from webhook_inbox import Approval
 from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.domain.model import RequestState, Status
-from webhook_inbox.handlers.approvals.announcements import Announcement, slack, teams
+from webhook_inbox.handlers.approvals.messages import Announcement, slack, teams
 from webhook_inbox.handlers.approvals.request_row import DecisionOutcome, RequestRows, Word
 
 Format = Callable[[Announcement, str], tuple[str, Any]]

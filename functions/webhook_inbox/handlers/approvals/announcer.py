@@ -2,28 +2,25 @@
 
 A message is sent at least once, outside the journal of the handler's effects. A failure never fails
 the run: it stays held, and the next wake tries again. The row has the time of each message, so a
-person who was told is not told again.
+person who has one gets no other.
 """
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
 
 from webhook_inbox.domain.error_text import describe, shorten
 from webhook_inbox.domain.errors import ConditionFailed, Permanent, Transient, Unavailable
-from webhook_inbox.domain.idempotency import key_of
 from webhook_inbox.domain.manifest import ApproversSpec
 from webhook_inbox.domain.model import RequestState
 from webhook_inbox.domain.ports import Clock
-from webhook_inbox.domain.printable import printable
 from webhook_inbox.domain.secrets import APPROVAL_KEY, SecretCache
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.handlers.approvals.approvers import people_of
 from webhook_inbox.handlers.approvals.gate import ApprovalGate, ApprovalPending
 from webhook_inbox.handlers.approvals.links import PATH, link_token
+from webhook_inbox.handlers.approvals.messages import FORMATS, Announcement, plain_json
 from webhook_inbox.handlers.approvals.request_row import RequestRow
 from webhook_inbox.ledger.audit import AuditedAction
 
@@ -35,8 +32,6 @@ NEEDS: Final = timedelta(seconds=12)
 # The wait before the first repetition; it doubles up to the longest.
 FIRST_RETRY: Final = timedelta(minutes=1)
 LONGEST_RETRY: Final = timedelta(hours=1)
-# Slack allows 3,000 characters in a block. https://docs.slack.dev/reference/block-kit/blocks/section-block/
-SHOWN: Final = 2000
 # https://docs.aws.amazon.com/sns/latest/api/API_Publish.html
 SUBJECT_LIMIT: Final = 99
 REASON_LIMIT: Final = 200
@@ -62,96 +57,6 @@ class Calls(Protocol):
 
     def http(self, name: str) -> Any:
         """See `Context.http`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Announcement:
-    """The message for one person; `link` is for that person only."""
-
-    request: RequestRow
-    person: str
-    link: str
-
-    @property
-    def key(self) -> str:
-        """The idempotency key, the same in each repetition of the message."""
-        return key_of("announce", *self.request.key, self.person)
-
-    @property
-    def question(self) -> str:
-        """One line in which every character shows."""
-        return printable(self.request.question)
-
-    @property
-    def arguments(self) -> str:
-        """The arguments as they fit into a message; the page shows all of them."""
-        # An invisible character could make one amount look like another.
-        text = printable(self.request.row["arguments"])
-        return text if len(text) <= SHOWN else f"{text[:SHOWN]}… (the page shows all of it)"
-
-    @property
-    def terms(self) -> str:
-        """How many approvals are needed, and until when."""
-        request = self.request
-        return f"Needs {request.count} of {request.group}, until {request.until:%Y-%m-%d %H:%M} UTC"
-
-    @property
-    def text(self) -> str:
-        """The whole message as plain text."""
-        return f"{self.question}\n\n{self.arguments}\n\n{self.terms}\n{self.link}\n"
-
-
-def slack(message: Announcement, address: str) -> tuple[str, Any]:
-    """Returns the path and the body of `chat.postMessage`; the address is a user or channel."""
-    said = _section(f"*{_escaped(message.question)}*")
-    shown = {"type": "section", "text": {"type": "plain_text", "text": message.arguments}}
-    terms = _section(f"{_escaped(message.terms)}\n<{message.link}|Open the request>")
-    body = {
-        "channel": address,
-        "text": _escaped(message.question),
-        "blocks": [said, shown, terms],
-        "unfurl_links": False,
-    }
-    return "/chat.postMessage", body
-
-
-def teams(message: Announcement, address: str) -> tuple[str, Any]:
-    """Returns the path and the body for a Teams workflow; the address is the path of its URL."""
-    texts = (message.question, message.arguments, message.terms)
-    # A RichTextBlock shows text as it is; a TextBlock would render Markdown of the arguments.
-    blocks = [
-        {"type": "RichTextBlock", "inlines": [{"type": "TextRun", "text": text}]} for text in texts
-    ]
-    card = {
-        "type": "AdaptiveCard",
-        "version": "1.4",
-        "body": blocks,
-        "actions": [{"type": "Action.OpenUrl", "title": "Open the request", "url": message.link}],
-    }
-    kind = "application/vnd.microsoft.card.adaptive"
-    return address, {"type": "message", "attachments": [{"contentType": kind, "content": card}]}
-
-
-def plain_json(message: Announcement, address: str) -> tuple[str, Any]:
-    """Returns the path and the body for any other destination."""
-    row = message.request.row
-    body = {
-        "question": message.question,
-        "person": message.person,
-        "effect": row["effect"],
-        "arguments": json.loads(row["arguments"]) if _is_json(row["arguments"]) else message.text,
-        "count": message.request.count,
-        "expires_at": f"{message.request.until:%Y-%m-%dT%H:%M:%SZ}",
-        "link": message.link,
-    }
-    return address, body
-
-
-# By the first word of the destination's name: "slack" or "slack-eu".
-FORMATS: Final[Mapping[str, Callable[[Announcement, str], tuple[str, Any]]]] = {
-    "slack": slack,
-    "teams": teams,
-}
 
 
 class Announcer:
@@ -192,14 +97,14 @@ class Announcer:
                 continue
             if pending.request.state is not RequestState.OPEN:
                 return  # A person has decided meanwhile: the run looks again.
-            why = self._tell(pending, person, route, calls, end)
+            why = self._announce_to(pending, person, route, calls, end)
             why = why or self._note_sent(pending, gate, person)
             if why:
                 pending.unannounced = {**pending.unannounced, person: gate.hide(why)}
         if pending.unannounced:
             self._retry_later(pending, gate)
 
-    def _tell(
+    def _announce_to(
         self, pending: ApprovalPending, person: str, route: str, calls: Calls, end: datetime
     ) -> str:
         """Sends one message; returns why it was not sent, or ""."""
@@ -210,8 +115,8 @@ class Announcer:
             self._send(Announcement(pending.request, person, link), route, calls)
         except Exception as error:  # noqa: BLE001 - whatever it is, the run stays held
             address = route.partition(":")[2]
-            told = self._secrets.redact(describe(error)).replace(address, "[address]")
-            return shorten(told, REASON_LIMIT)
+            text = self._secrets.redact(describe(error)).replace(address, "[address]")
+            return shorten(text, REASON_LIMIT)
         return ""
 
     def _link(self, request: RequestRow, person: str) -> str:
@@ -268,28 +173,9 @@ class Announcer:
             self._note(pending, gate, {"failures": failures})
 
 
-def _section(text: str) -> dict[str, Any]:
-    return {"type": "section", "text": {"type": "mrkdwn", "text": text}}
-
-
-def _escaped(text: str) -> str:
-    """Returns a text without Slack's links and mentions."""
-    # https://docs.slack.dev/messaging/formatting-message-text/
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def _is_json(text: str) -> bool:
-    """Returns whether the shown arguments are JSON; hidden values may have changed them."""
-    try:
-        json.loads(text)
-    except ValueError:
-        return False
-    return True
-
-
 def _require_ok(answer: Any) -> None:
     """Rejects Slack's errors, which have the status 200."""
-    told = answer.json()
-    if not isinstance(told, dict) or told.get("ok") is not True:
-        error = told.get("error", "unknown") if isinstance(told, dict) else "unknown"
+    reply = answer.json()
+    if not isinstance(reply, dict) or reply.get("ok") is not True:
+        error = reply.get("error", "unknown") if isinstance(reply, dict) else "unknown"
         raise Permanent(f"Slack answered {shorten(str(error), REASON_LIMIT)!r}")

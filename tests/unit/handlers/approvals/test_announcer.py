@@ -11,15 +11,10 @@ from webhook_inbox import Approval
 from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.domain.manifest import ApproversSpec, DestinationSpec
 from webhook_inbox.domain.model import Status
-from webhook_inbox.handlers.approvals.announcements import (
-    Announcement,
-    NoTopics,
-    plain_json,
-    slack,
-    teams,
-)
+from webhook_inbox.handlers.approvals.announcer import NoTopics
 from webhook_inbox.handlers.approvals.hold import ApprovalRequest
 from webhook_inbox.handlers.approvals.links import read_link
+from webhook_inbox.handlers.approvals.messages import Announcement, plain_json, slack, teams
 from webhook_inbox.handlers.approvals.request_row import DecisionOutcome, RequestRows
 from webhook_inbox.ledger.pauses import PauseRequest, pause
 
