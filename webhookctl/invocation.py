@@ -20,10 +20,10 @@ from webhook_inbox.client.connection import Selection, connect
 from webhook_inbox.client.names import require_known
 from webhook_inbox.client.suggestions import Program
 from webhook_inbox.client.target import NoStack, Target
+from webhook_inbox.domain.audit import Actor, AuditedAction
 from webhook_inbox.domain.model import Overview, Run
 from webhook_inbox.domain.ports import Clock
 from webhook_inbox.ledger import audit
-from webhook_inbox.ledger.audit import Actor, AuditedAction
 from webhook_inbox.ledger.schema import dedupe_key
 from webhookctl.display.output import Output
 from webhookctl.display.times import require_window

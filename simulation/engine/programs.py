@@ -13,6 +13,7 @@ from webhook_inbox.destinations.manual_circuit import (
     close_circuit,
     open_circuit,
 )
+from webhook_inbox.domain.audit import Actor, Proof
 from webhook_inbox.domain.errors import HandlerTimedOut, Unavailable
 from webhook_inbox.domain.manifest import HandlerSpec, Manifest, SourceSpec
 from webhook_inbox.domain.model import Delivery
@@ -37,7 +38,6 @@ from webhook_inbox.handlers.effects.manual_commit import NoDoubt
 from webhook_inbox.handlers.router import Registered
 from webhook_inbox.ingest.ingest import Ingest
 from webhook_inbox.ingest.receipt import Receipt
-from webhook_inbox.ledger.audit import Actor, Proof
 from webhook_inbox.ledger.deadlines import FUNCTION_TIMEOUT
 from webhook_inbox.ledger.erasure import ErasureRequest, erase
 from webhook_inbox.ledger.pauses import TENANT_PREFIX, PauseRequest, Subject, pause, resume

@@ -13,9 +13,9 @@ from tests.functions.inbox import Answer, Inbox
 from tests.functions.invocations import PAYLOAD_LIMIT, http_event, payload_size
 from webhook_inbox.adapters.aws.sqs import SqsQueue
 from webhook_inbox.adapters.system import SystemClock, SystemRandomness
+from webhook_inbox.domain.audit import Actor, Proof
 from webhook_inbox.handlers.approvals.decisions import ApprovalOutcome, Approvals
 from webhook_inbox.handlers.approvals.hold import ApprovalRequest
-from webhook_inbox.ledger.audit import Actor, Proof
 from webhook_inbox.queue.lanes import Lanes
 
 FOUR_MEGABYTES = 4 * 1024 * 1024

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from webhook_inbox.client.times import iso
-from webhook_inbox.ledger.audit import AuditedAction
+from webhook_inbox.domain.audit import AuditedAction
 from webhookctl.alarm_states import (
     IN_ALARM,
     OK,

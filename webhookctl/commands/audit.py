@@ -8,7 +8,8 @@ from typing import Annotated, Any, Final
 import typer
 
 from webhook_inbox.client.times import iso
-from webhook_inbox.ledger.audit import AuditedAction, AuditEntry, find
+from webhook_inbox.domain.audit import AuditedAction, AuditEntry
+from webhook_inbox.ledger.audit import find
 from webhook_inbox.ledger.schema import dedupe_key
 from webhook_inbox.replay.request import STOP_AT_FAILURES
 from webhookctl.display.history import action_object

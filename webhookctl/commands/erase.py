@@ -10,9 +10,9 @@ import typer
 
 from webhook_inbox.adapters.system import SystemRandomness
 from webhook_inbox.client.times import iso
+from webhook_inbox.domain.audit import AuditedAction, EventName
 from webhook_inbox.domain.quotas import token
 from webhook_inbox.domain.timestamps import MILLISECOND
-from webhook_inbox.ledger.audit import AuditedAction, EventName
 from webhook_inbox.ledger.erasure import Erasure, ErasureRequest, erase_of_tenant, has_remains
 from webhook_inbox.ledger.erasure import erase as erase_payload
 from webhook_inbox.ledger.schema import EVENT_LIFE, dedupe_key

@@ -13,6 +13,7 @@ import typer
 
 from webhook_inbox.adapters.system import SystemRandomness
 from webhook_inbox.client.names import known_manifest, require_known
+from webhook_inbox.domain.audit import AuditedAction
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.model import RequestState, Run, Status
 from webhook_inbox.domain.ports import Key
@@ -23,7 +24,6 @@ from webhook_inbox.handlers.approvals.hold import ApprovalRequest, HoldFilter, h
 from webhook_inbox.handlers.approvals.request_row import RequestRow
 from webhook_inbox.handlers.effects.journal import Unstorable
 from webhook_inbox.handlers.effects.manual_commit import NoDoubt
-from webhook_inbox.ledger.audit import AuditedAction
 from webhookctl.command_tree import CommandTree
 from webhookctl.display.output import counted
 from webhookctl.display.runs import (

@@ -11,13 +11,13 @@ from webhook_inbox.client.names import known_manifest, known_source, require_kno
 from webhook_inbox.client.suggestions import Command
 from webhook_inbox.client.target import Target
 from webhook_inbox.client.times import iso, spelled
+from webhook_inbox.domain.audit import EventName
 from webhook_inbox.domain.manifest import matches
 from webhook_inbox.domain.model import EventStatus, Overview, Run, StoredEvent
 from webhook_inbox.domain.ports import Item
 from webhook_inbox.domain.quotas import token
 from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.ingest.ignored import find_ignored
-from webhook_inbox.ledger.audit import EventName
 from webhook_inbox.ledger.pauses import RESUMPTIONS, TENANT_RESUMPTION, Subject, control_key
 from webhook_inbox.ledger.schema import conflict_key, dedupe_key
 from webhook_inbox.queue.line import TURN, Line

@@ -14,6 +14,7 @@ from webhook_inbox.adapters.https import HttpsFetcher
 from webhook_inbox.adapters.system import SystemRandomness
 from webhook_inbox.client.names import known_source, require_known
 from webhook_inbox.client.times import iso
+from webhook_inbox.domain.audit import AuditedAction
 from webhook_inbox.domain.errors import Permanent, Reason, Unavailable
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.secrets import SecretCache
@@ -27,7 +28,6 @@ from webhook_inbox.ingest.rejected import (
     full_minutes,
 )
 from webhook_inbox.ingest.release import ReleaseVerdict, Reverification, ReverifiedDelivery
-from webhook_inbox.ledger.audit import AuditedAction
 from webhookctl.checkout import Checkout
 from webhookctl.command_tree import CommandTree
 from webhookctl.diagnosis.diagnose import Diagnosis, diagnose

@@ -11,11 +11,12 @@ from webhook_inbox.client.errors import WrongArgument
 from webhook_inbox.client.names import known_manifest, require_known
 from webhook_inbox.client.suggestions import Command
 from webhook_inbox.client.times import iso
+from webhook_inbox.domain.audit import AuditedAction
 from webhook_inbox.domain.manifest import matches
 from webhook_inbox.domain.model import EventStatus
 from webhook_inbox.domain.quotas import token
 from webhook_inbox.ledger import audit
-from webhook_inbox.ledger.audit import AuditedAction, AuditRecord
+from webhook_inbox.ledger.audit import AuditRecord
 from webhook_inbox.replay.report import WOULD_SEND, ReplayReport
 from webhook_inbox.replay.request import BY_RECEIPT, ReplayRequest
 from webhookctl.commands import replay_output as shown

@@ -9,9 +9,9 @@ from webhook_inbox.client.errors import WrongArgument
 from webhook_inbox.client.names import unknown
 from webhook_inbox.client.secret_documents import SecretChange
 from webhook_inbox.client.times import iso, relative
+from webhook_inbox.domain.audit import AuditedAction
 from webhook_inbox.domain.secret_document import HANDLERS, SOURCES, TOOLS
 from webhook_inbox.domain.secrets import LIFE
-from webhook_inbox.ledger.audit import AuditedAction
 from webhookctl.commands.secrets import bounded, deployed_reader, read_value
 from webhookctl.display.secrets import STATES, NamedSecret, named_secrets
 from webhookctl.display.table import Column, Fit

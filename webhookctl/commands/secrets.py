@@ -14,13 +14,13 @@ from webhook_inbox.client.names import known_manifest, known_source, unknown
 from webhook_inbox.client.secret_documents import SecretChange
 from webhook_inbox.client.target import NoStack, Target
 from webhook_inbox.client.times import iso
+from webhook_inbox.domain.audit import AuditedAction
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.secret_document import HANDLERS, SOURCES, TOOLS
 from webhook_inbox.domain.secrets import LIFE
 from webhook_inbox.domain.timestamps import duration
 from webhook_inbox.ingest import enrolment
-from webhook_inbox.ledger.audit import AuditedAction
 from webhookctl.checkout import Checkout
 from webhookctl.command_tree import CommandTree
 from webhookctl.display.secrets import named_secrets, secret_object

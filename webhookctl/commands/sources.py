@@ -9,9 +9,9 @@ import typer
 from webhook_inbox.client.names import known_source, require_known
 from webhook_inbox.client.target import Target
 from webhook_inbox.client.times import iso
+from webhook_inbox.domain.audit import AuditedAction
 from webhook_inbox.domain.manifest import matches
 from webhook_inbox.domain.secret_document import TOOLS
-from webhook_inbox.ledger.audit import AuditedAction
 from webhookctl.command_tree import CommandTree
 from webhookctl.delivery_logs.api import Api, Refused, Unusable, address, send
 from webhookctl.delivery_logs.comparison import Comparison, DeliveryLog, Logged, compare

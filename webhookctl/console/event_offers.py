@@ -8,10 +8,10 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from webhook_inbox.client.suggestions import Command, Program
+from webhook_inbox.domain.audit import AuditedAction
 from webhook_inbox.domain.model import SETTLED, EventStatus, Overview, Run, Status
 from webhook_inbox.handlers.approvals.hold import ApprovalRequest
 from webhook_inbox.handlers.completions.tokens import COMPLETION
-from webhook_inbox.ledger.audit import AuditedAction
 from webhook_inbox.ledger.pauses import RESUMPTIONS, TENANT_RESUMPTION
 from webhook_inbox.ledger.schema import EVENT_LIFE
 from webhookctl.console import actions

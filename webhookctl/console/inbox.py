@@ -13,9 +13,9 @@ from webhook_inbox.client.metered import MeteredTable
 from webhook_inbox.client.names import known_manifest
 from webhook_inbox.client.suggestions import Program
 from webhook_inbox.client.target import Target
+from webhook_inbox.domain.audit import Actor
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.ports import Clock, Table
-from webhook_inbox.ledger.audit import Actor
 from webhook_inbox.ledger.queries import Ledger
 from webhookctl.console.commands import Told, told
 from webhookctl.console.costs import LIST_SECONDS, AwsCalls

@@ -5,10 +5,11 @@ from datetime import datetime
 from typing import Any
 
 from webhook_inbox.client.times import iso
+from webhook_inbox.domain.audit import Actor, AuditedAction, AuditEntry
 from webhook_inbox.domain.model import Attempt, Overview, Run, Status
 from webhook_inbox.domain.ports import Key
 from webhook_inbox.domain.timestamps import from_ms
-from webhook_inbox.ledger.audit import Actor, AuditedAction, AuditEntry
+from webhook_inbox.ledger.audit import read_entry
 from webhook_inbox.ledger.schema import key_of_run
 from webhook_inbox.ledger.settle import with_lost
 
@@ -24,7 +25,7 @@ def attempts_of(run: Run) -> tuple[Attempt, ...]:
 
 def history_of(overview: Overview, handler: str = "") -> list[Happening]:
     """Returns what happened to a handler's run, or without one to the event itself."""
-    actions = [AuditEntry.of(dict(row)) for row in overview.actions]
+    actions = [read_entry(dict(row)) for row in overview.actions]
     found: list[Happening] = [
         each for each in actions if each.request.get("handler", "") == handler
     ]

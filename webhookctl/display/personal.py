@@ -6,10 +6,10 @@ from typing import Annotated
 import typer
 
 from webhook_inbox.adapters.system import SystemRandomness
+from webhook_inbox.domain.audit import AuditedAction, EventName
 from webhook_inbox.domain.model import StoredEvent
 from webhook_inbox.domain.personal import masked
 from webhook_inbox.ledger import audit
-from webhook_inbox.ledger.audit import AuditedAction, EventName
 from webhookctl.invocation import Invocation
 
 ShowPersonal = Annotated[

@@ -16,8 +16,8 @@ from webhook_inbox.client.scope import Scope
 from webhook_inbox.client.suggestions import Program
 from webhook_inbox.client.target import Target
 from webhook_inbox.client.tenants import Tenants
+from webhook_inbox.domain.audit import Actor, Proof
 from webhook_inbox.domain.ports import Clock, Randomness, Table
-from webhook_inbox.ledger.audit import Actor, Proof
 
 
 class InboxClient:

@@ -10,7 +10,7 @@ from webhook_inbox.client.listing import Listing
 from webhook_inbox.client.names import require_known
 from webhook_inbox.client.pausing import pause_subject, resume_subject
 from webhook_inbox.client.scope import Scope
-from webhook_inbox.ledger.audit import Actor
+from webhook_inbox.domain.audit import Actor
 from webhook_inbox.ledger.pauses import RESUMPTION, Controls, Subject, controls
 
 

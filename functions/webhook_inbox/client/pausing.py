@@ -3,7 +3,7 @@
 from webhook_inbox.client.errors import Refused
 from webhook_inbox.client.scope import Scope
 from webhook_inbox.client.times import iso
-from webhook_inbox.ledger.audit import Actor
+from webhook_inbox.domain.audit import Actor
 from webhook_inbox.ledger.pauses import PauseRequest, Subject, pause, resume
 
 

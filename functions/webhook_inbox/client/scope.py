@@ -10,10 +10,10 @@ from webhook_inbox.client.errors import Refused
 from webhook_inbox.client.names import known_manifest
 from webhook_inbox.client.suggestions import Program
 from webhook_inbox.client.target import Target
+from webhook_inbox.domain.audit import Actor, AuditedAction
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.ports import Clock, Randomness, Table
 from webhook_inbox.ledger import audit
-from webhook_inbox.ledger.audit import Actor, AuditedAction
 from webhook_inbox.ledger.queries import Ledger
 
 

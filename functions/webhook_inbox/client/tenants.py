@@ -10,9 +10,9 @@ from webhook_inbox.client.listing import Listing
 from webhook_inbox.client.pausing import pause_subject, resume_subject
 from webhook_inbox.client.scope import Scope
 from webhook_inbox.client.waiting import waiting_runs
+from webhook_inbox.domain.audit import Actor
 from webhook_inbox.domain.model import Run
 from webhook_inbox.domain.quotas import token
-from webhook_inbox.ledger.audit import Actor
 from webhook_inbox.ledger.pauses import TENANT_RESUMPTION, TENANTS, Pause, Subject, controls
 
 

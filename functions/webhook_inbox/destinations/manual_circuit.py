@@ -11,12 +11,12 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from webhook_inbox.destinations.circuit import HELD_UNTIL, breaker_key, expiry
+from webhook_inbox.domain.audit import Actor, AuditedAction
 from webhook_inbox.domain.conditions import Absent, Present
 from webhook_inbox.domain.errors import ConditionFailed
 from webhook_inbox.domain.ports import Change, Item, Randomness, Table
 from webhook_inbox.domain.timestamps import to_ms, to_seconds
 from webhook_inbox.ledger import audit
-from webhook_inbox.ledger.audit import Actor, AuditedAction
 from webhook_inbox.ledger.schema import transition
 
 # The row of a circuit that a person opened must not expire before the person closes it.

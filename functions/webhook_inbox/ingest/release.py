@@ -16,6 +16,7 @@ from functools import partial
 from typing import Final
 from urllib.parse import urlencode
 
+from webhook_inbox.domain.audit import Actor, AuditedAction, EventName
 from webhook_inbox.domain.conditions import Absent, Present, every
 from webhook_inbox.domain.errors import ConditionFailed, ConfigurationError, Permanent, Rejected
 from webhook_inbox.domain.json_path import fields
@@ -32,7 +33,6 @@ from webhook_inbox.ingest.receipt import IngestOutcome
 from webhook_inbox.ingest.rejected import BODY, HASHED, HIDDEN, RejectedDelivery, hashed
 from webhook_inbox.ingest.verification import PublishedKeys, explained, missing_headers, verify
 from webhook_inbox.ledger import audit, payloads
-from webhook_inbox.ledger.audit import Actor, AuditedAction, EventName
 
 # More than one command re-verifies by default.
 REQUESTS: Final = 10_000

@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from webhook_inbox.domain.audit import Actor, AuditedAction, EventName
 from webhook_inbox.domain.conditions import Condition, Equals, Present
 from webhook_inbox.domain.errors import ConditionFailed
 from webhook_inbox.domain.model import BATCH, RequestState, Run, Status
@@ -30,7 +31,6 @@ from webhook_inbox.domain.personal import ERASED
 from webhook_inbox.domain.ports import Blobs, Change, Item, Key, Randomness, Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms
 from webhook_inbox.ledger import audit, payloads
-from webhook_inbox.ledger.audit import Actor, AuditedAction, EventName
 from webhook_inbox.ledger.queries import Received
 from webhook_inbox.ledger.schema import (
     APPROVAL_PREFIX,

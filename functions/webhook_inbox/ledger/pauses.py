@@ -18,12 +18,13 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
+from webhook_inbox.domain.audit import Actor, AuditedAction
 from webhook_inbox.domain.conditions import Absent, Equals, either
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.ports import Change, Clock, Item, Key, Randomness, Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms, to_seconds
 from webhook_inbox.ledger import audit
-from webhook_inbox.ledger.audit import Actor, AuditedAction, AuditRecord
+from webhook_inbox.ledger.audit import AuditRecord
 from webhook_inbox.ledger.schema import transition
 
 CONTROL_PK: Final = "control"

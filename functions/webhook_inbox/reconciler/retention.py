@@ -17,12 +17,12 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Final
 
+from webhook_inbox.domain.audit import EventName
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
 from webhook_inbox.domain.model import SETTLED, Status
 from webhook_inbox.domain.ports import Blobs, Change, Item, Key, Parallel, Table
 from webhook_inbox.domain.timestamps import EPOCH, from_ms, to_ms
-from webhook_inbox.ledger.audit import EventName
 from webhook_inbox.ledger.erasure import Erasure, remove
 from webhook_inbox.ledger.queries import index_pages
 from webhook_inbox.ledger.schema import (

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from webhook_inbox.domain.audit import Actor, AuditedAction, Proof
 from webhook_inbox.domain.conditions import Absent, Condition, OneOf, either, every
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.manifest import Manifest
@@ -20,7 +21,7 @@ from webhook_inbox.domain.ports import IN_TURN, Change, Clock, Parallel, Queue, 
 from webhook_inbox.domain.quotas import SEND_BATCH
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger import audit
-from webhook_inbox.ledger.audit import Actor, AuditedAction, AuditRecord, Proof
+from webhook_inbox.ledger.audit import AuditRecord
 from webhook_inbox.ledger.deadlines import event_end, overdue_at
 from webhook_inbox.ledger.due_handlers import DueHandlers
 from webhook_inbox.ledger.lease import current, lease_over

@@ -3,12 +3,12 @@
 from datetime import datetime
 from typing import Final
 
+from webhook_inbox.domain.audit import Actor, AuditedAction, EventName
 from webhook_inbox.domain.errors import ConditionFailed
 from webhook_inbox.domain.model import Run, SkipReason, Status
 from webhook_inbox.domain.ports import Change, Randomness, Table
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger import audit
-from webhook_inbox.ledger.audit import Actor, AuditedAction, EventName
 from webhook_inbox.ledger.schema import key_of_run, transition
 from webhook_inbox.ledger.settle import as_seen, cut
 from webhook_inbox.queue.line import run_ended

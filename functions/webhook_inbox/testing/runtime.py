@@ -20,6 +20,7 @@ from webhook_inbox.adapters.memory import (
     SeededRandomness,
 )
 from webhook_inbox.destinations.client.factory import HttpClients
+from webhook_inbox.domain.audit import Actor, Proof
 from webhook_inbox.domain.manifest import SPLIT, DestinationSpec
 from webhook_inbox.domain.model import Delivery, Overview, Status
 from webhook_inbox.domain.ports import Message
@@ -32,7 +33,6 @@ from webhook_inbox.handlers.completions.tokens import WaitAddress
 from webhook_inbox.handlers.context import Context
 from webhook_inbox.ingest.ingest import Ingest
 from webhook_inbox.ingest.receipt import STORED, IngestOutcome, Receipt
-from webhook_inbox.ledger.audit import Actor, Proof
 from webhook_inbox.ledger.deadlines import FUNCTION_TIMEOUT, VISIBILITY_TIMEOUT
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.processor.processor import Processor

@@ -7,11 +7,11 @@ import pytest
 from tests.unit.support.people import person
 from tests.unit.support.world import World
 from webhook_inbox.adapters.memory import Fault
+from webhook_inbox.domain.audit import Actor
 from webhook_inbox.domain.conditions import Condition
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.ports import Change, Item, Key
 from webhook_inbox.domain.timestamps import to_seconds
-from webhook_inbox.ledger.audit import Actor
 from webhook_inbox.ledger.pauses import (
     CACHE_TTL,
     RESUMING,

@@ -1,6 +1,6 @@
 """Operators."""
 
-from webhook_inbox.ledger.audit import Actor, Proof
+from webhook_inbox.domain.audit import Actor, Proof
 
 
 def person(name: str) -> Actor:

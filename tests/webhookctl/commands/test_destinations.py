@@ -11,8 +11,8 @@ from tests.webhookctl.commands.stage import KIM, MANIFEST, Cli, Inbox
 from webhook_inbox.client import waiting
 from webhook_inbox.destinations.circuit import CallOutcome
 from webhook_inbox.destinations.gate import Gate
+from webhook_inbox.domain.audit import Actor
 from webhook_inbox.domain.manifest import BreakerSpec, DestinationSpec
-from webhook_inbox.ledger.audit import Actor
 
 CRM = DestinationSpec("crm", "https://crm.example", rate=2.0, breaker=BreakerSpec(failures=3))
 PLAIN = DestinationSpec("plain", "https://plain.example", breaker=None)

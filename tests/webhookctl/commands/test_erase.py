@@ -3,9 +3,9 @@
 import pytest
 
 from tests.webhookctl.commands.stage import KIM, Cli, Inbox
+from webhook_inbox.domain.audit import Actor
 from webhook_inbox.domain.errors import Permanent
 from webhook_inbox.domain.model import Status
-from webhook_inbox.ledger.audit import Actor
 
 WHY = ("--reason", "GDPR request 17", "--by", "kim")
 

@@ -8,6 +8,7 @@ import pytest
 
 from tests.unit.support.world import GITHUB, handler
 from tests.webhookctl.commands.stage import MANIFEST, Cli, Inbox
+from webhook_inbox.domain.audit import Actor, Proof
 from webhook_inbox.domain.errors import Held, Permanent, Skipped
 from webhook_inbox.domain.manifest import DestinationSpec, HandlerSpec, Manifest, Order
 from webhook_inbox.domain.model import Overview, SkipReason
@@ -16,7 +17,6 @@ from webhook_inbox.handlers.approvals.hold import ApprovalRequest
 from webhook_inbox.handlers.current_state import current
 from webhook_inbox.handlers.policies import Deny, enforce
 from webhook_inbox.ingest.rejected import PER_MINUTE
-from webhook_inbox.ledger.audit import Actor, Proof
 from webhook_inbox.ledger.pauses import PauseRequest, pause
 from webhook_inbox.replay.skip import skip
 

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from webhook_inbox.ledger.audit import AuditedAction
+from webhook_inbox.domain.audit import AuditedAction
 from webhookctl.commands.audit import audit
 from webhookctl.console.filters import BadFilter
 from webhookctl.console.inbox import ConsoleInbox

@@ -10,6 +10,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
 
+from webhook_inbox.domain.audit import AuditedAction
 from webhook_inbox.domain.error_text import describe, shorten
 from webhook_inbox.domain.errors import ConditionFailed, Permanent, Transient, Unavailable
 from webhook_inbox.domain.manifest import ApproversSpec
@@ -22,7 +23,6 @@ from webhook_inbox.handlers.approvals.gate import ApprovalGate, ApprovalPending
 from webhook_inbox.handlers.approvals.links import PATH, link_token
 from webhook_inbox.handlers.approvals.messages import FORMATS, Announcement, plain_json
 from webhook_inbox.handlers.approvals.request_row import RequestRow
-from webhook_inbox.ledger.audit import AuditedAction
 
 # The route of a topic: "sns:" and its ARN.
 SNS: Final = "sns"

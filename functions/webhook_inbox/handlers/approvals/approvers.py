@@ -11,9 +11,9 @@ effect in doubt), IAM decides who may approve.
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
+from webhook_inbox.domain.audit import Actor
 from webhook_inbox.domain.manifest import ApproversSpec
 from webhook_inbox.handlers.approvals.request_row import RequestRow
-from webhook_inbox.ledger.audit import Actor
 
 
 def escalation_at(request: RequestRow, group: ApproversSpec) -> datetime | None:

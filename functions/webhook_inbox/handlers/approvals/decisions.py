@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
+from webhook_inbox.domain.audit import Actor, AuditedAction, EventName
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.model import RequestState, Run, SkipReason, Status
@@ -35,7 +36,7 @@ from webhook_inbox.handlers.approvals.wake import is_held_for
 from webhook_inbox.handlers.effects import manual_commit
 from webhook_inbox.handlers.effects.journal import encode
 from webhook_inbox.ledger import audit
-from webhook_inbox.ledger.audit import Actor, AuditedAction, AuditRecord, EventName
+from webhook_inbox.ledger.audit import AuditRecord
 from webhook_inbox.ledger.deadlines import event_end, overdue_at
 from webhook_inbox.ledger.schema import (
     WAKE,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from webhook_inbox.domain.audit import INBOX, AuditedAction, EventName
 from webhook_inbox.domain.errors import ConditionFailed, InboxError, Permanent
 from webhook_inbox.domain.internal_errors import ApprovalRequired, SkippedBecause
 from webhook_inbox.domain.manifest import ApproversSpec
@@ -20,7 +21,6 @@ from webhook_inbox.handlers.approvals.request_row import (
 )
 from webhook_inbox.handlers.effects.plan import Approval, Plan
 from webhook_inbox.ledger import audit
-from webhook_inbox.ledger.audit import INBOX, AuditedAction, EventName
 from webhook_inbox.ledger.schema import EFFECT_LIFE
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from webhook_inbox.domain.audit import Actor, AuditedAction, EventName, Proof
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.model import SETTLED, RequestState, Status
 from webhook_inbox.domain.ports import Clock, Randomness, Table
@@ -21,7 +22,6 @@ from webhook_inbox.handlers.approvals.request_row import (
     Word,
 )
 from webhook_inbox.ledger import audit
-from webhook_inbox.ledger.audit import Actor, AuditedAction, EventName, Proof
 from webhook_inbox.ledger.schema import run_key
 from webhook_inbox.queue.lanes import Lanes
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from webhook_inbox.domain.audit import Actor, AuditedAction, EventName
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.model import SETTLED, Run, Status
@@ -19,7 +20,6 @@ from webhook_inbox.handlers.completions.results import Ending, TooLarge, Unreada
 from webhook_inbox.handlers.completions.resume import wake_waiting
 from webhook_inbox.handlers.completions.tokens import WaitAddress, is_one_of, place_of
 from webhook_inbox.ledger import audit
-from webhook_inbox.ledger.audit import Actor, AuditedAction, EventName
 from webhook_inbox.ledger.schema import run_from, run_key
 from webhook_inbox.queue.lanes import Lanes
 
