@@ -53,7 +53,7 @@ def count_again(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def deny_doubts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("webhook_inbox.handlers.effects.effect._denies", lambda *_, **__: True)
+    monkeypatch.setattr("webhook_inbox.handlers.effects.started._denies", lambda *_, **__: True)
 
 
 @pytest.mark.parametrize(("fault", "guarantee"), [(count_again, "circuit"), (deny_doubts, "G4")])
