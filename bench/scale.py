@@ -13,7 +13,7 @@ import sys
 import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from math import log10
@@ -24,15 +24,14 @@ from typing import Any, Final
 
 from bench.chart import STYLE, mark
 from tests.webhookctl.console.million import HANDLER, SOURCE, Million
-from webhook_inbox.adapters.memory import ManualClock, MemoryBlobs, MemoryQueue, MemoryTable
+from webhook_inbox.adapters.memory import ManualClock, MemoryTable, memory_ports
 from webhook_inbox.domain.manifest import HandlerSpec, Manifest, SourceSpec
 from webhook_inbox.domain.model import EventStatus
-from webhook_inbox.domain.ports import Item, Key, Page
+from webhook_inbox.domain.ports import Item, Key, Page, Ports
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger.due_handlers import deploy
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import RECEIVED_SHARDS
-from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.reconciler.received import CURSORS, FIRST_LOOK, SECOND_LOOK, SECOND_STEP
 from webhook_inbox.reconciler.reconciler import Reconciler
 from webhook_inbox.replay.cost import estimate as replayed
@@ -156,15 +155,9 @@ def _reconcile(table: Counted) -> object:
     handler = HandlerSpec(HANDLER, "module", "function", SOURCE, ("*",))
     source = SourceSpec(SOURCE, "standard-webhooks", SOURCE, ("*",))
     manifest = Manifest("x", "1", {SOURCE: source}, {HANDLER: handler})
-    return Reconciler(
-        manifest=manifest,
-        ledger=Ledger(table=table),
-        table=table,
-        lanes=Lanes({lane: MemoryQueue(clock) for lane in manifest.lanes}),
-        dlqs={},
-        blobs=MemoryBlobs(),
-        clock=clock,
-    ).run(deadline=NOW + timedelta(minutes=5))
+    ports: Ports = memory_ports(manifest, clock=clock)
+    reconciler = Reconciler(manifest, replace(ports, table=table))
+    return reconciler.run(deadline=NOW + timedelta(minutes=5))
 
 
 def measure(sizes: Sequence[int] = SIZES, *, rounds: int = ROUNDS) -> list[Reading]:

@@ -11,20 +11,18 @@ runs a second, in the order in which they were sent.
 import argparse
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from statistics import median
 from typing import Any, Final, TypeVar
 
-from webhook_inbox.adapters.memory import MemoryBlobs, MemoryQueue, MemoryTable
+from webhook_inbox.adapters.memory import MemoryQueue, MemoryTable, memory_ports
 from webhook_inbox.adapters.memory.system import ManualClock
 from webhook_inbox.domain.manifest import DestinationSpec, HandlerSpec, Manifest
 from webhook_inbox.domain.model import Status
-from webhook_inbox.domain.ports import Outgoing
+from webhook_inbox.domain.ports import Outgoing, Ports
 from webhook_inbox.domain.timestamps import to_ms, to_seconds
-from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import RUN_LIFE, WAKE, due_entry, run_key
-from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.message import RunMessage
 from webhook_inbox.reconciler.reconciler import Reconciler
 
@@ -115,16 +113,9 @@ class Inbox:
     def reconciler(self) -> Reconciler:
         """Returns the reconciler; from now on each call takes its time."""
         self.table.faults = self.latency
-        return Reconciler(
-            manifest=self.manifest,
-            ledger=Ledger(table=self.table),
-            table=self.table,
-            lanes=Lanes({"default": self.queue}),
-            dlqs={},
-            blobs=MemoryBlobs(),
-            clock=self.clock,
-            parallel=AtOnce(self.clock),
-        )
+        ports: Ports = memory_ports(clock=self.clock, table=self.table)
+        queues = {"default": self.queue}
+        return Reconciler(self.manifest, replace(ports, queues=queues, parallel=AtOnce(self.clock)))
 
     def park(self, handler: str, event_id: str, due: datetime) -> None:
         """Writes a parked run."""

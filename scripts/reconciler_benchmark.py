@@ -11,6 +11,7 @@ import json
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -18,12 +19,11 @@ import botocore.session
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 
 from webhook_inbox.adapters.aws.dynamodb import DynamoTable, row_to_wire
-from webhook_inbox.adapters.memory import ManualClock, MemoryBlobs, MemoryQueue
+from webhook_inbox.adapters.memory import ManualClock, memory_ports
 from webhook_inbox.domain.manifest import HandlerSpec, Manifest
+from webhook_inbox.domain.ports import Ports
 from webhook_inbox.domain.timestamps import to_ms
-from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import RECEIVED_SHARDS
-from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.reconciler.received import FIRST_LOOK, SECOND_LOOK, SECOND_STEP
 from webhook_inbox.reconciler.reconciler import Reconciler
 
@@ -117,15 +117,8 @@ def main() -> None:
     table, clock = DynamoTable(client, "ledger"), ManualClock(NOW)
     handler = HandlerSpec(HANDLER, "module", "function", "stripe", ("*",))
     manifest = Manifest(stage="x", version="1", sources={}, handlers={HANDLER: handler})
-    reconciler = Reconciler(
-        manifest=manifest,
-        ledger=Ledger(table=table),
-        table=table,
-        lanes=Lanes({lane: MemoryQueue(clock) for lane in manifest.lanes}),
-        dlqs={},
-        blobs=MemoryBlobs(),
-        clock=clock,
-    )
+    ports: Ports = memory_ports(manifest, clock=clock)
+    reconciler = Reconciler(manifest, replace(ports, table=table, dlqs={}))
     began = time.process_time()
     report = reconciler.run(deadline=NOW + timedelta(minutes=5))
     seconds = time.process_time() - began - responses.seconds

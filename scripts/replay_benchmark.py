@@ -18,14 +18,13 @@ from typing import Any, Final
 from webhook_inbox.adapters.aws.clients import steady
 from webhook_inbox.adapters.aws.dynamodb import DynamoTable, row_from_wire, row_to_wire
 from webhook_inbox.adapters.aws.sqs import SqsQueue
+from webhook_inbox.adapters.memory import MemoryBlobs
 from webhook_inbox.adapters.system import SystemClock, SystemRandomness, ThreadParallel
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.model import EventStatus
-from webhook_inbox.domain.ports import Item
+from webhook_inbox.domain.ports import Item, Ports
 from webhook_inbox.domain.timestamps import to_ms, to_seconds
-from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import RUN_LIFE, dead_entry, run_key
-from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.replay.replay import Replay
 from webhook_inbox.replay.request import ReplayRequest
 
@@ -149,16 +148,15 @@ def rate(runs: int, asked: float, threads: int) -> None:
     table = DynamoTable(steady("dynamodb"), "ledger")
     queue = SqsQueue(steady("sqs"), f"{endpoint}/1/default")
     clock = SystemClock()
-    replay = Replay(
-        manifest=Manifest(),
-        ledger=Ledger(table=table),
+    ports = Ports(
         table=table,
-        lanes=Lanes({"default": queue}),
-        dlqs={},
+        blobs=MemoryBlobs(),
         clock=clock,
         randomness=SystemRandomness(),
+        queues={"default": queue},
         parallel=ThreadParallel(threads),
     )
+    replay = Replay(Manifest(), ports)
     try:
         begun, cpu = time.monotonic(), time.process_time()
         dead = (EventStatus.DEAD_LETTER,)

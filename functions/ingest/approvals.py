@@ -21,16 +21,14 @@ from ingest.approval_page import (
 )
 from ingest.log import JsonLog
 from webhook_inbox.adapters.aws.lambda_events import body_of, headers_of
-from webhook_inbox.adapters.system import SystemRandomness
 from webhook_inbox.domain.errors import Rejected, Unavailable
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.model import RequestState
-from webhook_inbox.domain.ports import Clock, Table
-from webhook_inbox.domain.secrets import APPROVAL_KEY, SecretCache
+from webhook_inbox.domain.ports import Ports
+from webhook_inbox.domain.secrets import APPROVAL_KEY
 from webhook_inbox.handlers.approvals.links import PATH, ApprovalLink, read_link
 from webhook_inbox.handlers.approvals.request_row import DecisionOutcome, Word
 from webhook_inbox.handlers.approvals.requests import ApprovalRequests, RequestView
-from webhook_inbox.queue.lanes import Lanes
 
 BODY_LIMIT: Final = 16 * 1024
 FORM: Final = "application/x-www-form-urlencoded"
@@ -67,24 +65,15 @@ class Approving:
 
     def __init__(
         self,
-        *,
         manifest: Manifest,
-        table: Table,
-        lanes: Lanes,
-        secrets: SecretCache,
-        clock: Clock,
+        ports: Ports,
+        *,
         logger: JsonLog,
     ) -> None:
-        self._requests = ApprovalRequests(
-            table=table,
-            manifest=manifest,
-            lanes=lanes,
-            clock=clock,
-            randomness=SystemRandomness(),
-        )
+        self._requests = ApprovalRequests(manifest, ports)
         self._stage = manifest.stage
-        self._secrets = secrets
-        self._clock = clock
+        self._secrets = ports.secrets
+        self._clock = ports.clock
         self._logger = logger
 
     def answer(self, event: Mapping[str, Any]) -> dict[str, Any]:

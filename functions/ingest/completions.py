@@ -9,13 +9,12 @@ from ingest.log import JsonLog
 from webhook_inbox.adapters.aws.lambda_events import body_of
 from webhook_inbox.domain.errors import Rejected
 from webhook_inbox.domain.manifest import Manifest
-from webhook_inbox.domain.ports import Clock, Table
+from webhook_inbox.domain.ports import Ports
 from webhook_inbox.handlers.completions.receiver import (
     CompletionOutcome,
     CompletionReceipt,
     Completions,
 )
-from webhook_inbox.queue.lanes import Lanes
 
 PREFIX: Final = "/completions/"
 STATUSES: Final = {
@@ -44,10 +43,8 @@ _OUR_OWN: Final = {CompletionOutcome.BROKEN: "", CompletionOutcome.UNAVAILABLE: 
 class Completing:
     """Answers completions."""
 
-    def __init__(
-        self, *, manifest: Manifest, table: Table, lanes: Lanes, clock: Clock, logger: JsonLog
-    ) -> None:
-        self._completions = Completions(manifest=manifest, table=table, lanes=lanes, clock=clock)
+    def __init__(self, manifest: Manifest, ports: Ports, *, logger: JsonLog) -> None:
+        self._completions = Completions(manifest, ports)
         self._logger = logger
 
     def answer(self, event: Mapping[str, Any]) -> dict[str, Any]:

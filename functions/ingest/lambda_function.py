@@ -21,16 +21,14 @@ from webhook_inbox.adapters.aws.sqs import SqsQueue
 from webhook_inbox.adapters.aws.time_budget import TimeBudget
 from webhook_inbox.adapters.environment import IngestEnvironment
 from webhook_inbox.adapters.https import LONGEST, HttpsFetcher
-from webhook_inbox.adapters.system import SystemClock
+from webhook_inbox.adapters.system import SystemClock, SystemRandomness
 from webhook_inbox.domain.manifest import Manifest
-from webhook_inbox.domain.secrets import SecretCache
+from webhook_inbox.domain.ports import Ports
 from webhook_inbox.ingest.ingest import Ingest
-from webhook_inbox.queue.lanes import Lanes
 
 environment: Final = IngestEnvironment.read()
 logger: Final = JsonLog()
 metrics: Final = MetricLines(environment.metrics_namespace, dashboard=environment.dashboard)
-clock: Final = SystemClock()
 budget: Final = TimeBudget()
 dynamodb, sqs, secretsmanager = map(JsonClient, ("dynamodb", "sqs", "secretsmanager"))
 store: Final = SecretsManagerStore(
@@ -40,34 +38,21 @@ store: Final = SecretsManagerStore(
     call=quick_caller("secretsmanager", budget),
 )
 manifest: Final = Manifest.from_data(MANIFEST)
-table: Final = DynamoTable(dynamodb, environment.table_name, call=quick_caller("dynamodb", budget))
-lanes: Final = Lanes(
-    {
+ports: Final = Ports(
+    table=DynamoTable(dynamodb, environment.table_name, call=quick_caller("dynamodb", budget)),
+    blobs=S3Blobs(S3Client(), environment.bucket_name, call=quick_caller("s3", budget)),
+    clock=SystemClock(),
+    randomness=SystemRandomness(),
+    queues={
         lane: SqsQueue(sqs, url, call=quick_caller("sqs", budget))
         for lane, url in environment.queue_urls(manifest).items()
-    }
-)
-secrets: Final = SecretCache(store=store, clock=clock)
-ingest: Final = Ingest(
-    manifest=manifest,
-    providers=providers.load,
-    table=table,
-    lanes=lanes,
-    blobs=S3Blobs(S3Client(), environment.bucket_name, call=quick_caller("s3", budget)),
-    secrets=secrets,
-    fetcher=HttpsFetcher(call=budget.attempts_of(LONGEST)),
+    },
+    secret_store=store,
     vault=store,
+    fetcher=HttpsFetcher(call=budget.attempts_of(LONGEST)),
 )
-routes: Final = Routes(
-    ingest,
-    manifest=manifest,
-    table=table,
-    lanes=lanes,
-    clock=clock,
-    secrets=secrets,
-    logger=logger,
-    metrics=metrics,
-)
+ingest: Final = Ingest(manifest, ports, providers=providers.load)
+routes: Final = Routes(ingest, manifest, ports, logger=logger, metrics=metrics)
 # A collection during a delivery does not look at what stays.
 gc.freeze()
 gc.enable()

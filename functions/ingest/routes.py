@@ -11,10 +11,8 @@ from ingest.telemetry import observe
 from webhook_inbox.adapters.aws.embedded_metrics import MetricLines
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.metrics import INGEST_FAILURES
-from webhook_inbox.domain.ports import Clock, Table
-from webhook_inbox.domain.secrets import SecretCache
+from webhook_inbox.domain.ports import Ports
 from webhook_inbox.ingest.ingest import Ingest
-from webhook_inbox.queue.lanes import Lanes
 
 COMPLETIONS: Final = "/completions/"
 STATUS: Final = "/status/"
@@ -31,22 +29,18 @@ class Routes:
     def __init__(
         self,
         ingest: Ingest,
-        *,
         manifest: Manifest,
-        table: Table,
-        lanes: Lanes,
-        clock: Clock,
-        secrets: SecretCache,
+        ports: Ports,
+        *,
         logger: JsonLog,
         metrics: MetricLines,
     ) -> None:
         self._ingest = ingest
-        self._approvers = manifest.approvers
-        self._secrets = secrets
-        self._clock = clock
+        self._manifest = manifest
+        self._ports = ports
+        self._clock = ports.clock
         self._logger = logger
         self._metrics = metrics
-        self._parts = {"manifest": manifest, "table": table, "lanes": lanes}
 
     def answer(self, event: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the HTTP API response (payload format 2.0); never raises."""
@@ -58,7 +52,7 @@ class Routes:
             return self._count(self._complete(event))
         if STATUS in path:
             return self._count(self._read(event))
-        if APPROVALS in path and self._approvers:
+        if APPROVALS in path and self._manifest.approvers:
             return self._count(self._approve(event))
         begun = self._clock.now()
         receipt = receive(self._ingest, event, begun)
@@ -78,7 +72,7 @@ class Routes:
     def _complete(self) -> Answer:
         # Loaded at the first completion, since deliveries do not need it.
         completing = import_module("ingest.completions").Completing(
-            **self._parts, clock=self._clock, logger=self._logger
+            self._manifest, self._ports, logger=self._logger
         )
         answer: Answer = completing.answer
         return answer
@@ -96,7 +90,7 @@ class Routes:
     def _approve(self) -> Answer:
         # Loaded at the first approval link, as above.
         approving = import_module("ingest.approvals").Approving(
-            **self._parts, secrets=self._secrets, clock=self._clock, logger=self._logger
+            self._manifest, self._ports, logger=self._logger
         )
         answer: Answer = approving.answer
         return answer

@@ -22,9 +22,8 @@ from webhook_inbox.adapters.environment import ProcessorEnvironment
 from webhook_inbox.adapters.system import SystemClock, SystemRandomness, ThreadExecutor
 from webhook_inbox.destinations.client.factory import HttpClients
 from webhook_inbox.domain.manifest import Manifest
-from webhook_inbox.domain.secrets import SecretCache
+from webhook_inbox.domain.ports import Ports
 from webhook_inbox.processor.processor import Processor
-from webhook_inbox.queue.lanes import Lanes
 
 # Lambda writes what libraries log at INFO, and httpx logs each URL: some contain a secret.
 logging.getLogger("httpx").setLevel(logging.WARNING)
@@ -41,34 +40,30 @@ sqs: Final = steady("sqs")
 store: Final = SecretsManagerStore(
     steady("secretsmanager"), environment.secret_document, keys=environment.generated_keys
 )
-secrets: Final = SecretCache(store=store, clock=clock)
 # SINK_URL is set by the local runtime only; in AWS no destination is the sink.
 manifest: Final = Manifest.from_data(MANIFEST).with_sink(os.environ.get("SINK_URL", ""))
-new_processor: Final = partial(
-    Processor,
-    manifest=manifest,
-    handlers=load,
+ports: Final = Ports(
     table=DynamoTable(steady("dynamodb"), environment.table_name),
-    lanes=Lanes(
-        {lane: SqsQueue(sqs, url) for lane, url in environment.reachable(manifest).items()}
-    ),
     blobs=S3Blobs(steady("s3"), environment.bucket_name),
-    secrets=secrets,
-    executor=executor,
     clock=clock,
     randomness=SystemRandomness(),
+    queues={lane: SqsQueue(sqs, url) for lane, url in environment.reachable(manifest).items()},
+    secret_store=store,
+    executor=executor,
     clients=HttpClients(clock=clock),
-    api_url=environment.api_url,
     topics=SnsTopics(),
 )
 records: Final = Records(
-    [new_processor() for _ in range(manifest.lane(environment.lane).runs_per_invocation)],
+    [
+        Processor(manifest, ports, handlers=load, api_url=environment.api_url)
+        for _ in range(manifest.lane(environment.lane).runs_per_invocation)
+    ],
     executor=executor,
     manifest=manifest,
     clock=clock,
     logger=logger,
     metrics=partial(MetricLines, environment.metrics_namespace, dashboard=environment.dashboard),
-    redact=secrets.redact,
+    redact=ports.secrets.redact,
 )
 
 

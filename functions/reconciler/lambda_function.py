@@ -13,10 +13,9 @@ from webhook_inbox.adapters.aws.embedded_metrics import MetricLines
 from webhook_inbox.adapters.aws.s3 import S3Blobs
 from webhook_inbox.adapters.aws.sqs import OldestMessage, SqsQueue
 from webhook_inbox.adapters.environment import MaintenanceEnvironment
-from webhook_inbox.adapters.system import SystemClock, ThreadParallel
+from webhook_inbox.adapters.system import SystemClock, SystemRandomness, ThreadParallel
 from webhook_inbox.domain.manifest import Manifest
-from webhook_inbox.ledger.queries import Ledger
-from webhook_inbox.queue.lanes import Lanes
+from webhook_inbox.domain.ports import Ports
 from webhook_inbox.reconciler.reconciler import Reconciler
 
 environment: Final = MaintenanceEnvironment.read()
@@ -27,21 +26,18 @@ sqs: Final = steady("sqs")
 age: Final = OldestMessage(steady("cloudwatch"), clock)
 table: Final = DynamoTable(steady("dynamodb"), environment.table_name)
 manifest: Final = Manifest.from_data(MANIFEST)
-reconciler: Final = Reconciler(
-    manifest=manifest,
-    ledger=Ledger(table=table),
+ports: Final = Ports(
     table=table,
-    lanes=Lanes(
-        {
-            lane: SqsQueue(sqs, url, age=age)
-            for lane, url in environment.queue_urls(manifest).items()
-        }
-    ),
     blobs=S3Blobs(steady("s3"), environment.bucket_name),
-    dlqs={lane: SqsQueue(sqs, url) for lane, url in environment.dlq_urls.items()},
     clock=clock,
+    randomness=SystemRandomness(),
+    queues={
+        lane: SqsQueue(sqs, url, age=age) for lane, url in environment.queue_urls(manifest).items()
+    },
+    dlqs={lane: SqsQueue(sqs, url) for lane, url in environment.dlq_urls.items()},
     parallel=ThreadParallel(CONNECTIONS),
 )
+reconciler: Final = Reconciler(manifest, ports)
 
 
 @logger.inject_lambda_context

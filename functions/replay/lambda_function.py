@@ -15,8 +15,8 @@ from webhook_inbox.adapters.aws.sqs import SqsQueue
 from webhook_inbox.adapters.environment import ReplayEnvironment
 from webhook_inbox.adapters.system import SystemClock, SystemRandomness, ThreadParallel
 from webhook_inbox.domain.manifest import Manifest
+from webhook_inbox.domain.ports import Ports
 from webhook_inbox.ledger.queries import Ledger
-from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.replay.replay import Replay
 from webhook_inbox.replay.request import ReplayRequest
 
@@ -25,22 +25,18 @@ logger: Final = Logger()
 metrics: Final = MetricLines(environment.metrics_namespace, dashboard=environment.dashboard)
 clock: Final = SystemClock()
 sqs: Final = steady("sqs")
-table: Final = DynamoTable(steady("dynamodb"), environment.table_name)
 manifest: Final = Manifest.from_data(MANIFEST)
-ledger: Final = Ledger(table=table, blobs=S3Blobs(steady("s3"), environment.bucket_name))
-replay: Final = Replay(
-    manifest=manifest,
-    ledger=ledger,
-    table=table,
-    lanes=Lanes(
-        {lane: SqsQueue(sqs, url) for lane, url in environment.queue_urls(manifest).items()}
-    ),
-    dlqs={lane: SqsQueue(sqs, url) for lane, url in environment.dlq_urls.items()},
+ports: Final = Ports(
+    table=DynamoTable(steady("dynamodb"), environment.table_name),
+    blobs=S3Blobs(steady("s3"), environment.bucket_name),
     clock=clock,
     randomness=SystemRandomness(),
+    queues={lane: SqsQueue(sqs, url) for lane, url in environment.queue_urls(manifest).items()},
+    dlqs={lane: SqsQueue(sqs, url) for lane, url in environment.dlq_urls.items()},
     parallel=ThreadParallel(CONNECTIONS),
-    observe=RunLines(logger, ledger),
 )
+ledger: Final = Ledger(table=ports.table, blobs=ports.blobs)
+replay: Final = Replay(manifest, ports, observe=RunLines(logger, ledger))
 
 
 @logger.inject_lambda_context

@@ -1,21 +1,21 @@
 """In-memory doubles of the AWS services that the inbox uses."""
 
 import marshal
-from collections.abc import Hashable, Iterator
-from datetime import datetime, timedelta
-from typing import Any, Final
+from collections.abc import Hashable, Iterator, Mapping
+from datetime import datetime
+from typing import Any
 
 from simulation.engine.stepping import Answer, Call
-from webhook_inbox.adapters.memory import MemoryBlobs, MemoryFifo, MemoryQueue, MemoryTable
+from webhook_inbox.adapters.memory import MemoryQueue, MemoryTable, memory_ports
 from webhook_inbox.adapters.memory.system import START
 from webhook_inbox.adapters.memory.table import Lag
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
-from webhook_inbox.domain.ports import Item, Key, Outgoing
+from webhook_inbox.domain.manifest import Manifest
+from webhook_inbox.domain.ports import Clock, Item, Key, Outgoing
 from webhook_inbox.domain.timestamps import from_ms, to_ms
 from webhook_inbox.ledger import due_handlers
 from webhook_inbox.ledger.pauses import CONTROL_PK
 
-DLQ_RETENTION: Final = timedelta(days=14)
 # A key, the row before and the row after.
 Write = tuple[Key, Item | None, Item | None]
 
@@ -69,33 +69,25 @@ class Doubles:
     """
 
     def __init__(
-        self,
-        lanes: tuple[str, ...],
-        *,
-        serial: frozenset[str] = frozenset(),
-        max_receive_count: int,
-        serial_receives: int,
-        lags: bool,
-        clock: VirtualClock,
+        self, *manifests: Manifest, receives: Mapping[bool, int], lags: bool, clock: Clock
     ) -> None:
         self.stale = False
-        self.table = ObservedTable(lag=self._lag if lags else None)
-        self.blobs = MemoryBlobs()
-        self.queues: dict[str, MemoryQueue] = {}
-        self.dlqs: dict[str, MemoryQueue] = {}
         self.lags = lags
-        self._ports: dict[str, Any] = {"table": self.table, "blobs": self.blobs}
-        for lane in lanes:
-            kind = MemoryFifo if lane in serial else MemoryQueue
-            dlq = kind(clock, name=f"{lane}-dlq", retention=DLQ_RETENTION)
-            most = serial_receives if lane in serial else max_receive_count
-            queue = kind(clock, name=lane, dead_letters=dlq, max_receive_count=most)
-            self.queues[lane], self.dlqs[lane] = queue, dlq
-            self._ports |= {f"queue {lane}": queue, f"dlq {lane}": dlq}
+        self.table = ObservedTable(lag=self._lag if lags else None)
+        self.ports = ports = memory_ports(
+            *manifests, clock=clock, table=self.table, receives=receives
+        )
+        self.blobs, self.queues, self.dlqs = ports.blobs, ports.queues, ports.dlqs
+        self._doubles: dict[str, Any] = {
+            "table": self.table,
+            "blobs": self.blobs,
+            **{f"queue {lane}": queue for lane, queue in self.queues.items()},
+            **{f"dlq {lane}": dlq for lane, dlq in self.dlqs.items()},
+        }
 
     def execute(self, call: Call, *, refuses: bool = False) -> Answer:
         """Makes a call; with `refuses` a queue rejects the first message of a batch."""
-        port = self._ports[call.port]
+        port = self._doubles[call.port]
         if refuses:
             first = call.args[0][0]
             port.refuses = lambda message: message is first
@@ -121,7 +113,7 @@ class Doubles:
             return call.method == "query" or self.table.row(call.args[0]) is not None
         if call.port == "table" and call.method == "get" and call.args[0].pk == CONTROL_PK:
             return self.table.row(call.args[0]) is None
-        return call.port.startswith("dlq") and not len(self._ports[call.port])
+        return call.port.startswith("dlq") and not len(self._doubles[call.port])
 
     def snapshot(self) -> tuple[Any, ...]:
         """Returns the whole state, for `restore`."""

@@ -13,25 +13,17 @@ from itertools import cycle
 from typing import Any, Final
 
 from simulation.engine.acting import EFFECT, error_of_call
+from simulation.engine.doubles import Doubles
 from simulation.engine.programs import TIMEOUTS, load_provider
 from simulation.engine.sink import Sink
 from simulation.invariants.observer import must
 from simulation.worlds.nights import Night
 from simulation.worlds.scenario import ACME, SECRET, Webhook, handler, manifest
-from webhook_inbox.adapters.memory import (
-    InlineExecutor,
-    ManualClock,
-    MemoryBlobs,
-    MemoryFifo,
-    MemoryQueue,
-    MemorySecrets,
-    MemoryTable,
-    SeededRandomness,
-)
+from webhook_inbox.adapters.memory import ManualClock, MemorySecrets, SeededRandomness
+from webhook_inbox.adapters.memory.ports import RECEIVES
 from webhook_inbox.destinations.circuit import CallOutcome
 from webhook_inbox.domain.errors import Transient
 from webhook_inbox.domain.manifest import (
-    DEFAULT_LANE,
     SERIAL,
     Backoff,
     BreakerSpec,
@@ -42,7 +34,6 @@ from webhook_inbox.domain.manifest import (
 )
 from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.domain.ports import Message
-from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.domain.timestamps import from_ms, to_ms
 from webhook_inbox.handlers.context import Context
 from webhook_inbox.handlers.effects.journal import EffectState
@@ -51,10 +42,8 @@ from webhook_inbox.handlers.router import Registered
 from webhook_inbox.ingest.ingest import Ingest
 from webhook_inbox.ingest.receipt import IngestOutcome
 from webhook_inbox.ledger.deadlines import VISIBILITY_TIMEOUT
-from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import EFFECT_PREFIX, RUN_PREFIX, run_from
 from webhook_inbox.processor.processor import Processor
-from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.outcomes import Worker
 from webhook_inbox.queue.visibility import ceil_seconds
 from webhook_inbox.reconciler.reconciler import Reconciler
@@ -64,8 +53,6 @@ BREAKER: Final = BreakerSpec()
 MAIL: Final = DestinationSpec("mail", "https://mail.example", breaker=BREAKER)
 WORKERS: Final = 4
 VISIBILITY: Final = ceil_seconds(VISIBILITY_TIMEOUT)
-# As deployed.
-RECEIVES: Final = {False: 5, True: 1000}
 POLL: Final = timedelta(seconds=5)
 MINUTE_MS: Final = 60_000
 # A destination that flaps answers a call after so long without one.
@@ -99,32 +86,19 @@ class NightWorld:
     def __init__(self, night: Night) -> None:
         self.night = night
         self.report = NightReport()
-        self._clock = ManualClock()
-        self._table, self._blobs, self._sink = MemoryTable(), MemoryBlobs(), Sink()
+        self._clock, self._sink = ManualClock(), Sink()
         self._ends_at = self._clock.now() + timedelta(hours=night.hours)
         self._called_at = self._clock.now() - IDLE
         self._failing = {f"e{number}" for number in range(night.failing)}
-        kind = MemoryFifo if night.serial else MemoryQueue
-        dlq = kind(self._clock, name="dlq")
-        most = RECEIVES[night.serial]
-        self._dlq = dlq
-        self._queue = kind(self._clock, dead_letters=dlq, max_receive_count=most)
-        self._lanes = Lanes({DEFAULT_LANE: MemoryQueue(self._clock), LANE: self._queue})
         self._mail = replace(MAIL, breaker=replace(BREAKER, drain=night.drain))
         self._manifest = _manifest(night, self._mail)
-        self._secrets = SecretCache(
-            store=MemorySecrets({ACME.secret: (SECRET,)}), clock=self._clock
-        )
+        secrets = MemorySecrets({ACME.secret: (SECRET,)})
+        aws = Doubles(self._manifest, receives=RECEIVES, lags=False, clock=self._clock)
+        self._ports = replace(aws.ports, secret_store=secrets)
+        self._table = aws.table
+        self._queue, self._dlq = aws.queues[LANE], aws.dlqs[LANE]
         self._workers = cycle([self._worker(seed) for seed in range(WORKERS)])
-        self._reconciler = Reconciler(
-            manifest=self._manifest,
-            ledger=Ledger(table=self._table, blobs=self._blobs),
-            table=self._table,
-            lanes=self._lanes,
-            dlqs={DEFAULT_LANE: MemoryQueue(self._clock), LANE: dlq},
-            blobs=self._blobs,
-            clock=self._clock,
-        )
+        self._reconciler = Reconciler(self._manifest, self._ports)
 
     def run(self) -> NightReport:
         """Runs the outage and what follows it.
@@ -142,14 +116,7 @@ class NightWorld:
     # -- the inbox
 
     def _receive_all(self) -> None:
-        ingest = Ingest(
-            manifest=self._manifest,
-            providers=load_provider,
-            table=self._table,
-            lanes=self._lanes,
-            blobs=self._blobs,
-            secrets=self._secrets,
-        )
+        ingest = Ingest(self._manifest, self._ports, providers=load_provider)
         for number in range(self.night.runs):
             content = str(number % self.night.keys)
             webhook = Webhook("mail", event_id=f"e{number}", content=content)
@@ -157,17 +124,8 @@ class NightWorld:
             must("G1", receipt.outcome is IngestOutcome.ACCEPTED, f"e{number}: {receipt.outcome}")
 
     def _worker(self, seed: int) -> Processor:
-        return Processor(
-            manifest=self._manifest,
-            handlers=lambda _: Registered(self._handle),
-            table=self._table,
-            lanes=self._lanes,
-            blobs=self._blobs,
-            secrets=self._secrets,
-            executor=InlineExecutor(self._clock),
-            clock=self._clock,
-            randomness=SeededRandomness(seed),
-        )
+        ports = replace(self._ports, randomness=SeededRandomness(seed))
+        return Processor(self._manifest, ports, handlers=lambda _: Registered(self._handle))
 
     def _work_until(self, end: datetime) -> None:
         while self._clock.now() < end and not self._ended():
@@ -186,6 +144,8 @@ class NightWorld:
     def _work(self) -> None:
         if to_ms(self._clock.now()) % MINUTE_MS == 0:
             self._reconciler.run(deadline=self._clock.now() + TIMEOUTS["reconciler"])
+        # Nothing observes the writes of a night.
+        self._table.written.clear()
         while received := self._queue.receive(10, hidden_for=VISIBILITY):
             for message in received:
                 self._process(message)

@@ -1,6 +1,7 @@
 """The real use cases as programs whose ports forward every call to the scheduler."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any, Final, cast
@@ -8,27 +9,18 @@ from typing import Any, Final, cast
 from simulation.engine.acting import PLAIN, Handlers, act, ask_a_person
 from simulation.engine.stepping import Ask, Call, Program
 from webhook_inbox import providers
+from webhook_inbox.adapters.memory import InlineExecutor
 from webhook_inbox.destinations.manual_circuit import (
     CircuitRequest,
     close_circuit,
     open_circuit,
 )
 from webhook_inbox.domain.audit import Actor, Proof
-from webhook_inbox.domain.errors import HandlerTimedOut, Unavailable
+from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.manifest import HandlerSpec, Manifest, SourceSpec
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.ports import (
-    Blobs,
-    Clock,
-    Item,
-    Message,
-    Queue,
-    Randomness,
-    SecretStore,
-    Table,
-)
+from webhook_inbox.domain.ports import Clock, Item, Message, Ports
 from webhook_inbox.domain.provider import Provider
-from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.handlers.approvals.decisions import Approvals
 from webhook_inbox.handlers.approvals.hold import ApprovalRequest
 from webhook_inbox.handlers.approvals.links import read_link
@@ -41,10 +33,8 @@ from webhook_inbox.ingest.receipt import Receipt
 from webhook_inbox.ledger.deadlines import FUNCTION_TIMEOUT
 from webhook_inbox.ledger.erasure import ErasureRequest, erase
 from webhook_inbox.ledger.pauses import TENANT_PREFIX, PauseRequest, Subject, pause, resume
-from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import run_from
 from webhook_inbox.processor.processor import Processor
-from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.outcomes import Worker
 from webhook_inbox.reconciler.reconciler import Reconciler
 from webhook_inbox.replay.replay import Replay
@@ -81,41 +71,24 @@ class Remote:
         return call
 
 
-class Ports:
-    """The ports that a use case receives."""
+def ports_of(ask: Ask, manifest: Manifest) -> Ports:
+    """Returns the ports of one process, whose calls the scheduler makes."""
 
-    def __init__(self, ask: Ask, manifest: Manifest) -> None:
-        lanes, serial = manifest.lanes, manifest.serial_lanes
-        self.table = cast(Table, Remote(ask, "table"))
-        self.blobs = cast(Blobs, Remote(ask, "blobs"))
-        self.clock = cast(Clock, Remote(ask, "clock"))
-        self.randomness = cast(Randomness, Remote(ask, "randomness"))
-        self.secrets = SecretCache(
-            store=cast(SecretStore, Remote(ask, "secrets")), clock=self.clock
-        )
-        remotes = {name: Remote(ask, f"queue {name}", fifo=name in serial) for name in lanes}
-        self.lanes = Lanes({name: cast(Queue, remote) for name, remote in remotes.items()})
-        self.dlqs = {name: cast(Queue, Remote(ask, f"dlq {name}")) for name in lanes}
-        self.ledger = Ledger(table=self.table, blobs=self.blobs)
+    def remote(port: str, *, fifo: bool = False) -> Any:
+        return Remote(ask, port, fifo=fifo)
 
-
-class TimedExecutor:
-    """Runs a handler inline; a handler that advances the clock past its limit times out.
-
-    The effects made until then remain; an error that the handler raised is discarded.
-    """
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-
-    def run(self, work: Callable[[], None], *, seconds: float) -> None:
-        """See the port."""
-        end = self._clock.now() + timedelta(seconds=seconds)
-        try:
-            work()
-        finally:
-            if self._clock.now() > end:
-                raise HandlerTimedOut(f"still running after {seconds:g} s")
+    lanes, serial = manifest.lanes, manifest.serial_lanes
+    clock = cast(Clock, remote("clock"))
+    return Ports(
+        table=remote("table"),
+        blobs=remote("blobs"),
+        clock=clock,
+        randomness=remote("randomness"),
+        queues={name: remote(f"queue {name}", fifo=name in serial) for name in lanes},
+        dlqs={name: remote(f"dlq {name}") for name in lanes},
+        secret_store=remote("secrets"),
+        executor=InlineExecutor(clock),
+    )
 
 
 @cache
@@ -138,15 +111,8 @@ def ingest(manifest: Manifest, delivery: Delivery) -> Program:
     """Returns a program that ingests one delivery and returns its receipt."""
 
     def run(ask: Ask) -> Receipt:
-        ports = Ports(ask, manifest)
-        use_case = Ingest(
-            manifest=manifest,
-            providers=load_provider,
-            table=ports.table,
-            lanes=ports.lanes,
-            blobs=ports.blobs,
-            secrets=ports.secrets,
-        )
+        ports = ports_of(ask, manifest)
+        use_case = Ingest(manifest, ports, providers=load_provider)
         return use_case.receive(delivery)
 
     return run
@@ -170,7 +136,7 @@ def processor(
     """
 
     def run(ask: Ask) -> Any:
-        ports = Ports(ask, manifest)
+        ports = ports_of(ask, manifest)
         chat = Chat(ask)
 
         def load(spec: HandlerSpec) -> Registered:
@@ -183,16 +149,9 @@ def processor(
             )
 
         use_case = Processor(
-            manifest=manifest,
+            manifest,
+            replace(ports, clients=lambda *_: chat),
             handlers=load,
-            table=ports.table,
-            lanes=ports.lanes,
-            blobs=ports.blobs,
-            secrets=ports.secrets,
-            executor=TimedExecutor(ports.clock),
-            clock=ports.clock,
-            randomness=ports.randomness,
-            clients=lambda *_: chat,
             api_url="https://inbox.example",
         )
         return use_case.process(message, worker=worker, deadline=until)
@@ -221,14 +180,8 @@ def word(manifest: Manifest, row: Item, person: str, said: Word) -> Program:
     address = RequestRow(row).address
 
     def run(ask: Ask) -> Any:
-        ports = Ports(ask, manifest)
-        use_case = ApprovalRequests(
-            table=ports.table,
-            manifest=manifest,
-            lanes=ports.lanes,
-            clock=ports.clock,
-            randomness=ports.randomness,
-        )
+        ports = ports_of(ask, manifest)
+        use_case = ApprovalRequests(manifest, ports)
         try:
             return use_case.decide(address, person, said, "seen")
         except Unavailable as error:
@@ -241,14 +194,8 @@ def decision(manifest: Manifest, row: Item, kind: str) -> Program:
     """Returns a program that decides about a held or dead run, based on the displayed row."""
 
     def run(ask: Ask) -> Any:
-        ports = Ports(ask, manifest)
-        use_case = Approvals(
-            manifest=manifest,
-            table=ports.table,
-            lanes=ports.lanes,
-            clock=ports.clock,
-            randomness=ports.randomness,
-        )
+        ports = ports_of(ask, manifest)
+        use_case = Approvals(manifest, ports)
         request = ApprovalRequest(run_from(row))
         try:
             if kind == "skip":
@@ -272,7 +219,7 @@ def control(name: str, *, paused: bool) -> Program:
     subject = Subject.HANDLER if tenant == name else Subject.TENANT
 
     def run(ask: Ask) -> Any:
-        ports = Ports(ask, Manifest())
+        ports = ports_of(ask, Manifest())
         now = ports.clock.now()
         request = PauseRequest(tenant, by=ANN, reason="looked at", now=now, subject=subject)
         operation = pause if paused else resume
@@ -288,7 +235,7 @@ def circuit(destination: str, *, opened: bool) -> Program:
     """Returns a program that opens or closes a circuit by hand."""
 
     def run(ask: Ask) -> Any:
-        ports = Ports(ask, Manifest())
+        ports = ports_of(ask, Manifest())
         request = CircuitRequest(destination, by=ANN, reason="seen", now=ports.clock.now())
         operation = open_circuit if opened else close_circuit
         try:
@@ -303,7 +250,7 @@ def erasure(source: str, event_id: str) -> Program:
     """Returns a program that erases an event's payload."""
 
     def run(ask: Ask) -> Any:
-        ports = Ports(ask, Manifest())
+        ports = ports_of(ask, Manifest())
         now = ports.clock.now()
         request = ErasureRequest(source, event_id, by=ANN, reason="asked to", now=now)
         try:
@@ -318,17 +265,8 @@ def reconciler(manifest: Manifest, until: datetime, *, drain: int) -> Program:
     """Returns a program for one reconciler pass; it ends with the report or the error."""
 
     def run(ask: Ask) -> Any:
-        ports = Ports(ask, manifest)
-        use_case = Reconciler(
-            manifest=manifest,
-            ledger=ports.ledger,
-            table=ports.table,
-            lanes=ports.lanes,
-            dlqs=ports.dlqs,
-            blobs=ports.blobs,
-            clock=ports.clock,
-            drain=drain,
-        )
+        ports = ports_of(ask, manifest)
+        use_case = Reconciler(manifest, ports, drain=drain)
         try:
             return use_case.run(deadline=until)
         except Unavailable as error:
@@ -341,16 +279,8 @@ def replay(manifest: Manifest, request: ReplayRequest, until: datetime) -> Progr
     """Returns a program for one replay; it ends with the report or the error."""
 
     def run(ask: Ask) -> Any:
-        ports = Ports(ask, manifest)
-        use_case = Replay(
-            manifest=manifest,
-            ledger=ports.ledger,
-            table=ports.table,
-            lanes=ports.lanes,
-            dlqs=ports.dlqs,
-            clock=ports.clock,
-            randomness=ports.randomness,
-        )
+        ports = ports_of(ask, manifest)
+        use_case = Replay(manifest, ports)
         try:
             return use_case.run(request, deadline=until)
         except Unavailable as error:

@@ -84,14 +84,11 @@ class World:
         self.scenario = scenario
         self.stepping = stepping
         self.clock = VirtualClock()
-        lanes = dict.fromkeys(n for d in scenario.deployments for n in d.manifest.lanes)
-        serial = [deployed.manifest.serial_lanes for deployed in scenario.deployments]
-        self.serial = frozenset[str]().union(*serial)
+        manifests = [deployed.manifest for deployed in scenario.deployments]
+        self.serial = frozenset[str]().union(*(manifest.serial_lanes for manifest in manifests))
         self.aws = Doubles(
-            tuple(lanes),
-            serial=self.serial,
-            max_receive_count=scenario.max_receive_count,
-            serial_receives=scenario.serial_receives,
+            *manifests,
+            receives={False: scenario.max_receive_count, True: scenario.serial_receives},
             lags=scenario.lag,
             clock=self.clock,
         )

@@ -1,7 +1,9 @@
 """The gate's writes are such as every table takes."""
 
+from dataclasses import replace
 from datetime import timedelta
 
+from tests.unit.support.world import World
 from webhook_inbox.adapters.memory import ManualClock, SeededRandomness
 from webhook_inbox.destinations.circuit import CallOutcome
 from webhook_inbox.destinations.gate import Gate
@@ -13,7 +15,8 @@ CRM = DestinationSpec("crm", "https://crm.example", rate=1.0, breaker=BreakerSpe
 
 def test_a_rate_a_pause_and_a_circuit_are_kept_in_any_table(table: Table) -> None:
     clock = ManualClock()
-    gate, other = (Gate(table=table, clock=clock, randomness=SeededRandomness(n)) for n in range(2))
+    ports = replace(World().ports, table=table, clock=clock)
+    gate, other = (Gate(replace(ports, randomness=SeededRandomness(n))) for n in range(2))
     reservations = dict(gate.admit([CRM], kept={}).reservations)
     gate.enter(CRM, reservations, until=clock.now() + timedelta(seconds=30))
     rest = [other.admit([CRM], kept={}) for _ in range(4)]

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from tests.e2e.inquiry import Inquiry, fresh
@@ -9,14 +10,11 @@ from tests.e2e.whole_inbox import WholeInbox
 from webhook_inbox import providers
 from webhook_inbox.adapters.aws.s3 import S3Blobs
 from webhook_inbox.adapters.aws.secrets_manager import SecretsManagerStore
-from webhook_inbox.adapters.system import SystemClock
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import Outgoing
 from webhook_inbox.domain.secret_document import SOURCES
-from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.ingest.ingest import Ingest
 from webhook_inbox.ingest.receipt import IngestOutcome
-from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.reconciler.received import CURSORS
 from webhook_inbox.reconciler.reconciler import SWEEPS
 
@@ -39,12 +37,13 @@ def accept_without_sending(inbox: Inquiry, type_: str) -> str:
         inbox.client("secretsmanager"), inbox.documents.id(SOURCES), keys={}
     )
     ingest = Ingest(
-        manifest=inbox.manifest,
+        inbox.manifest,
+        replace(
+            inbox.ports,
+            blobs=S3Blobs(inbox.client("s3"), inbox.outputs["BucketName"]),
+            secret_store=store,
+        ),
         providers=providers.load,
-        table=inbox.table,
-        lanes=Lanes(dict.fromkeys(inbox.manifest.lanes, DeadQueue())),
-        blobs=S3Blobs(inbox.client("s3"), inbox.outputs["BucketName"]),
-        secrets=SecretCache(store=store, clock=SystemClock()),
     )
     event_id, body = fresh(), b"{}"
     headers = inbox.signed("lab", type_, body, event_id=event_id)

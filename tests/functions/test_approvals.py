@@ -92,11 +92,8 @@ class Stage:
         self.opened = self.world.view()
         self.log = io.StringIO()
         self.approving = Approving(
-            manifest=self.world.manifest,
-            table=self.world.table,
-            lanes=self.world.lanes,
-            secrets=self.world.secrets,
-            clock=self.world.clock,
+            self.world.manifest,
+            self.world.ports,
             logger=Logger(service=f"approvals-{id(self.log)}", stream=self.log),
         )
         found = self.approving._requests

@@ -28,7 +28,7 @@ from webhook_inbox.adapters.aws.sqs import SqsQueue
 from webhook_inbox.adapters.memory import ManualClock
 from webhook_inbox.adapters.system import SystemClock, SystemRandomness, ThreadParallel
 from webhook_inbox.domain.audit import Actor, Proof
-from webhook_inbox.domain.ports import Change, Item, Key
+from webhook_inbox.domain.ports import Change, Item, Key, Ports
 from webhook_inbox.domain.quotas import item_size
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.handlers.approvals.decisions import ApprovalOutcome, Approvals
@@ -36,7 +36,6 @@ from webhook_inbox.handlers.approvals.hold import holds
 from webhook_inbox.ingest.rejected import PER_MINUTE
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import RECEIVED_SHARDS, received_bucket
-from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.reconciler import retention
 from webhook_inbox.reconciler.received import CURSORS
 from webhook_inbox.reconciler.report import Action, ReconcilerReport
@@ -324,6 +323,17 @@ def test_the_price_of_a_replay_is_of_these_units() -> None:
     assert replayed.sqs + 2 == replay_cost.MESSAGES
 
 
+def operating(account: Account) -> Ports:
+    """Returns the ports of a process that operates the inbox by metered clients."""
+    return Ports(
+        table=DynamoTable(steady("dynamodb"), account.table_name),
+        blobs=S3Blobs(steady("s3"), account.bucket),
+        clock=SystemClock(),
+        randomness=SystemRandomness(),
+        queues={"default": SqsQueue(steady("sqs"), account.queue)},
+    )
+
+
 def test_an_approval_and_its_attempt(metered: Metered, monkeypatch: pytest.MonkeyPatch) -> None:
     inbox = metered.inbox
     metered.deliver()
@@ -331,13 +341,7 @@ def test_an_approval_and_its_attempt(metered: Metered, monkeypatch: pytest.Monke
         patch.setattr(inbox.lab, "saw", lambda _, context: context.hold("is it theirs?"))
         metered.run()
     [hold] = holds(Ledger(table=inbox.account.table))
-    approvals = Approvals(
-        manifest=inbox.manifest,
-        table=DynamoTable(steady("dynamodb"), inbox.account.table_name),
-        lanes=Lanes({"default": SqsQueue(steady("sqs"), inbox.account.queue)}),
-        clock=SystemClock(),
-        randomness=SystemRandomness(),
-    )
+    approvals = Approvals(inbox.manifest, operating(inbox.account))
 
     metered.take()
     decision = approvals.approve(hold, by=Actor("jo", Proof.CLAIMED), reason="it is")
@@ -413,6 +417,8 @@ def test_the_erasure_of_a_payload_whose_retention_has_passed(metered: Metered) -
     source = replace(inbox.manifest.sources["acme"], retention=int(day.total_seconds()))
     positions = {str(shard): to_ms(now - day - 10 * MINUTE) for shard in range(RECEIVED_SHARDS)}
 
+    ports = replace(operating(account), parallel=ThreadParallel(1))
+
     def erase(events: int) -> Step:
         for _ in range(events):
             metered.deliver()
@@ -420,11 +426,9 @@ def test_the_erasure_of_a_payload_whose_retention_has_passed(metered: Metered) -
             metered.age(now - day - 5 * MINUTE)
         account.table.update(retention.CURSORS, Change(set={"positions": {"acme/0": positions}}))
         expired = retention.ExpiredPayloads(
-            manifest=replace(inbox.manifest, sources={"acme": source}),
-            table=DynamoTable(steady("dynamodb"), account.table_name),
-            blobs=S3Blobs(steady("s3"), account.bucket),
+            replace(inbox.manifest, sources={"acme": source}),
+            ports,
             report=(report := ReconcilerReport()),
-            parallel=ThreadParallel(1),
             out_of_time=lambda: False,
             now=now,
         )

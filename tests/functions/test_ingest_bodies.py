@@ -11,12 +11,13 @@ import pytest
 from tests.functions.faults import Faults
 from tests.functions.inbox import Answer, Inbox
 from tests.functions.invocations import PAYLOAD_LIMIT, http_event, payload_size
+from webhook_inbox.adapters.aws.s3 import S3Blobs
 from webhook_inbox.adapters.aws.sqs import SqsQueue
 from webhook_inbox.adapters.system import SystemClock, SystemRandomness
 from webhook_inbox.domain.audit import Actor, Proof
+from webhook_inbox.domain.ports import Ports
 from webhook_inbox.handlers.approvals.decisions import ApprovalOutcome, Approvals
 from webhook_inbox.handlers.approvals.hold import ApprovalRequest
-from webhook_inbox.queue.lanes import Lanes
 
 FOUR_MEGABYTES = 4 * 1024 * 1024
 # The overhead of API Gateway in these tests; real providers send longer headers.
@@ -42,13 +43,15 @@ def seen_by_the_handler(inbox: Inbox) -> list[str]:
 
 def approve(inbox: Inbox, handler: str) -> None:
     """Approves the held run of a handler, as `hold approve` does."""
-    approvals = Approvals(
-        manifest=inbox.manifest,
-        table=inbox.account.table,
-        lanes=Lanes({"default": SqsQueue(inbox.account.clients["sqs"], inbox.account.queue)}),
+    account = inbox.account
+    ports = Ports(
+        table=account.table,
+        blobs=S3Blobs(account.clients["s3"], account.bucket),
         clock=SystemClock(),
         randomness=SystemRandomness(),
+        queues={"default": SqsQueue(account.clients["sqs"], account.queue)},
     )
+    approvals = Approvals(inbox.manifest, ports)
     run = inbox.account.run("acme", "evt-1", handler)
     assert run is not None
     decision = approvals.approve(

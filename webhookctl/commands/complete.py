@@ -5,7 +5,6 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from webhook_inbox.adapters.system import SystemRandomness
 from webhook_inbox.client.names import require_known
 from webhook_inbox.domain.model import Overview
 from webhook_inbox.handlers.completions.journal import WaitState
@@ -63,16 +62,14 @@ def complete(  # noqa: PLR0913 - one parameter per option
         # Not repeated: its holder may complete the job, and errors are logged.
         raise typer.BadParameter("EVENT_ID is a completion token: give it with --token")
     target = call.target
-    completions = Completions(
-        manifest=target.manifest, table=target.table, lanes=target.lanes, clock=call.clock
-    )
+    completions = Completions(target.manifest, target.ports(call.clock))
     if token is not None:
         token = read_value("Completion token: ") if token == STDIN else token
         _show(call, completions.by_token(token, body))
         return
     place = _place(call, event_id or "", source=source, handler=handler, effect=effect)
     who = call.actor(by)
-    _show(call, completions.by_name(place, _read(body), by=who, randomness=SystemRandomness()))
+    _show(call, completions.by_name(place, _read(body), by=who))
 
 
 def _body(result: str | None, error: str | None, *, retry: bool) -> bytes:

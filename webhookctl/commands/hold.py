@@ -11,7 +11,6 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from webhook_inbox.adapters.system import SystemRandomness
 from webhook_inbox.client.names import known_manifest, require_known
 from webhook_inbox.domain.audit import AuditedAction
 from webhook_inbox.domain.errors import Unavailable
@@ -342,13 +341,7 @@ def _texts(wanted: HoldFilter) -> dict[str, str]:
 
 def _deciding(call: Invocation) -> Approvals:
     target = call.target
-    return Approvals(
-        manifest=known_manifest(target),
-        table=target.table,
-        lanes=target.lanes,
-        clock=call.clock,
-        randomness=SystemRandomness(),
-    )
+    return Approvals(known_manifest(target), target.ports(call.clock))
 
 
 def _the_one(

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
-from functools import partial
 from heapq import merge
 from itertools import chain, islice, takewhile
 from typing import Annotated, Final
@@ -11,14 +10,11 @@ import typer
 
 from webhook_inbox import providers
 from webhook_inbox.adapters.https import HttpsFetcher
-from webhook_inbox.adapters.system import SystemRandomness
 from webhook_inbox.client.names import known_source, require_known
 from webhook_inbox.client.times import iso
 from webhook_inbox.domain.audit import AuditedAction
 from webhook_inbox.domain.errors import Permanent, Reason, Unavailable
 from webhook_inbox.domain.manifest import Manifest
-from webhook_inbox.domain.secrets import SecretCache
-from webhook_inbox.ingest.deduplication import IdempotentReceiver
 from webhook_inbox.ingest.receipt import STORED, IngestOutcome
 from webhook_inbox.ingest.rejected import (
     PER_MINUTE,
@@ -185,8 +181,8 @@ def diagnosed(call: Invocation, source: str, id_: str) -> Diagnosis:
     [delivery] = _chosen(call, manifest, source, RejectedFilter(ids=(id_,)), 1)
     spec = manifest.sources[source]
     provider = providers.load(spec)
-    shared = SecretCache(store=call.target.secrets, clock=call.clock)
-    secrets = shared.get(spec.secret) if provider.needs_secret else ()
+    ports = call.target.ports(call.clock)
+    secrets = ports.secrets.get(spec.secret) if provider.needs_secret else ()
     try:
         found = _reverification(call, manifest).delivery(delivery)
     except Permanent as error:
@@ -252,19 +248,14 @@ def _accept(
     manifest = Checkout.required().manifest(target.stage)
     _require_lanes(call, manifest)
     judge = _reverification(call, manifest)
-    acceptance = IdempotentReceiver(
-        manifest=manifest, table=target.table, lanes=target.lanes, blobs=target.blobs
-    )
     results = list[ReverifiedDelivery]()
-    release = partial(
-        judge.release, by=call.actor(by), reason=reason, randomness=SystemRandomness()
-    )
+    actor = call.actor(by)
     chosen = _chosen(call, manifest, source, wanted, limit)
     try:
         about = {"source": source, **_texts(wanted)}
         with call.audited(AuditedAction.RELEASE, by, reason=reason, **about) as counts:
             for delivery in chosen:
-                result = release(delivery, acceptance, now=call.clock.now())
+                result = judge.release(delivery, by=actor, reason=reason, now=call.clock.now())
                 results.append(result)
                 counts[result.verdict] += 1
     except Unavailable as error:
@@ -347,12 +338,4 @@ def _require_lanes(call: Invocation, manifest: Manifest) -> None:
 
 
 def _reverification(call: Invocation, manifest: Manifest) -> Reverification:
-    target = call.target
-    return Reverification(
-        manifest=manifest,
-        providers=providers.load,
-        table=target.table,
-        blobs=target.blobs,
-        secrets=SecretCache(store=target.secrets, clock=call.clock),
-        fetcher=HttpsFetcher(),
-    )
+    return Reverification(manifest, call.target.ports(call.clock), providers=providers.load)

@@ -9,7 +9,7 @@ import typer
 from webhook_inbox import providers
 from webhook_inbox.domain.manifest import SourceSpec
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.ports import NOWHERE, Fetch, Fetcher
+from webhook_inbox.domain.ports import UNAVAILABLE_FETCHER, Fetch, Fetcher
 from webhookctl.checkout import Checkout
 from webhookctl.commands.secrets import read_value
 from webhookctl.deliveries.saved_request import read_headers
@@ -70,7 +70,7 @@ def verify(  # noqa: PLR0913 - one parameter per option
     secrets = (_secret(secret_file, secret_env),) if shared else ()
     found = diagnose(
         Trial(spec, delivery, secrets),
-        fetcher=NOWHERE if published is None else _Published(read_bytes(published)),
+        fetcher=UNAVAILABLE_FETCHER if published is None else _Published(read_bytes(published)),
         others=[(str(file), _text(file)) for file in others or ()],
         url=url,
     )

@@ -13,7 +13,7 @@ from typing import Final
 
 from webhook_inbox import providers
 from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
-from webhook_inbox.domain.ports import NOWHERE, Fetcher
+from webhook_inbox.domain.ports import UNAVAILABLE_FETCHER, Fetcher
 from webhook_inbox.domain.provider import Identity, Provider, Verified
 from webhook_inbox.ingest.verification import PublishedKeys, verify
 from webhookctl.diagnosis import clock, clues
@@ -74,7 +74,7 @@ class Diagnosis:
 def diagnose(
     trial: Trial,
     *,
-    fetcher: Fetcher = NOWHERE,
+    fetcher: Fetcher = UNAVAILABLE_FETCHER,
     others: Sequence[tuple[str, str]] = (),
     url: str = "",
 ) -> Diagnosis:

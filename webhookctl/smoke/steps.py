@@ -174,7 +174,7 @@ class SmokeTest:
         # A message is a redrive if it was sent after the death, by the clock of another machine.
         died = before.dead_at or self._clock.now()
         self._awaited(lambda: self._clock.now() > died + CLOCKS or None)
-        refused = self._target.lanes.queue(DEFAULT_LANE).send([Outgoing(message.body)])
+        refused = self._target.queues[DEFAULT_LANE].send([Outgoing(message.body)])
         if refused:
             raise Unavailable("sqs", "SendMessageBatch", "the message was not taken")
         self._release_dead_letter()
@@ -259,7 +259,7 @@ class SmokeTest:
     def _why_not(self, event_id: str, status: Status) -> str:
         run = self._run_of(event_id)
         if run is None or not run.attempt_count:
-            waiting = self._target.lanes.queue(DEFAULT_LANE).backlog().visible
+            waiting = self._target.queues[DEFAULT_LANE].backlog().visible
             paused = f" ({run.status}: {run.last_error})" if run is not None else ""
             return (
                 f"no worker has begun its run{paused}, and {waiting} messages wait in lane"

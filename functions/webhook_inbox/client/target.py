@@ -10,14 +10,15 @@ from webhook_inbox.adapters.aws.dynamodb import DynamoTable
 from webhook_inbox.adapters.aws.s3 import S3Blobs
 from webhook_inbox.adapters.aws.secrets_manager import SecretsManagerStore
 from webhook_inbox.adapters.aws.sqs import SqsQueue
+from webhook_inbox.adapters.https import HttpsFetcher
+from webhook_inbox.adapters.system import SystemRandomness
 from webhook_inbox.client.cached import Cached
 from webhook_inbox.client.errors import NotFound, Refused
 from webhook_inbox.client.secret_documents import SecretDocuments
 from webhook_inbox.domain.manifest import Manifest
-from webhook_inbox.domain.ports import Blobs, Queue, SecretStore, Table
+from webhook_inbox.domain.ports import Blobs, Clock, Ports, Queue, SecretStore, Table
 from webhook_inbox.domain.secret_document import SOURCES, prefix_of
 from webhook_inbox.ledger.queries import Ledger
-from webhook_inbox.queue.lanes import Lanes
 
 # Seconds; commands that run for hours notice a deployment.
 MANIFEST_AGE: Final = 60
@@ -165,16 +166,28 @@ class Target:
         return SecretDocuments(self.client("secretsmanager"), self.secret_prefix)
 
     @property
-    def lanes(self) -> Lanes:
-        """The work queues."""
+    def queues(self) -> Mapping[str, Queue]:
+        """The work queues by lane."""
         client = self.client("sqs")
-        return Lanes({lane: SqsQueue(client, url) for lane, url in self.queue_urls.items()})
+        return {lane: SqsQueue(client, url) for lane, url in self.queue_urls.items()}
 
     @property
     def dlqs(self) -> Mapping[str, Queue]:
         """The dead-letter queues by lane."""
         client = self.client("sqs")
         return {lane: SqsQueue(client, url) for lane, url in self.dlq_urls.items()}
+
+    def ports(self, clock: Clock) -> Ports:
+        """Returns the ports of a process that operates the inbox."""
+        return Ports(
+            table=self.table,
+            blobs=self.blobs,
+            clock=clock,
+            randomness=SystemRandomness(),
+            queues=self.queues,
+            secret_store=self.secrets,
+            fetcher=HttpsFetcher(),
+        )
 
     def ledger(self, *, with_bodies: bool = False) -> Ledger:
         """Returns the ledger; reading bodies needs permission for the bucket."""

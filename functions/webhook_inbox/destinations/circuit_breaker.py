@@ -21,7 +21,7 @@ from webhook_inbox.destinations.circuit import (
 from webhook_inbox.domain.conditions import Absent, Condition, Equals, Less, either, every
 from webhook_inbox.domain.errors import ConditionFailed
 from webhook_inbox.domain.manifest import BreakerSpec, DestinationSpec
-from webhook_inbox.domain.ports import Change, Clock, Randomness, Table
+from webhook_inbox.domain.ports import Change, Ports
 from webhook_inbox.domain.timestamps import MILLISECOND, to_ms
 from webhook_inbox.ledger.schema import carries, live
 
@@ -50,10 +50,10 @@ class Probe:
 class CircuitBreaker:
     """The circuits of all destinations, as one execution environment knows them."""
 
-    def __init__(self, *, table: Table, clock: Clock, randomness: Randomness) -> None:
-        self._table = table
-        self._clock = clock
-        self._randomness = randomness
+    def __init__(self, ports: Ports) -> None:
+        self._table = ports.table
+        self._clock = ports.clock
+        self._randomness = ports.randomness
         self._seen: dict[str, tuple[Circuit, int]] = {}  # and when it was read
         self._probes: dict[str, Probe] = {}
 

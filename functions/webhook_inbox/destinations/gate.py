@@ -23,7 +23,7 @@ from webhook_inbox.domain.errors import InboxError, Transient, Unavailable
 from webhook_inbox.domain.internal_errors import DestinationWait, Postponed, SkippedBecause
 from webhook_inbox.domain.manifest import BreakerSpec, DestinationSpec
 from webhook_inbox.domain.model import SkipReason
-from webhook_inbox.domain.ports import Clock, Randomness, Table
+from webhook_inbox.domain.ports import Ports
 from webhook_inbox.domain.timestamps import to_ms
 
 # The prefix of `Run.waits_for` of a run that waits for a destination.
@@ -62,10 +62,10 @@ class Gate:
     `DestinationAdmission.degraded` or `degraded` names the failure.
     """
 
-    def __init__(self, *, table: Table, clock: Clock, randomness: Randomness) -> None:
-        self._clock = clock
-        self._breaker = CircuitBreaker(table=table, clock=clock, randomness=randomness)
-        self._limiter = RateLimiter(table=table, clock=clock)
+    def __init__(self, ports: Ports) -> None:
+        self._clock = ports.clock
+        self._breaker = CircuitBreaker(ports)
+        self._limiter = RateLimiter(table=ports.table, clock=ports.clock)
         self._degraded: list[str] = []
         self._waits: dict[str, DestinationWait] = {}
 

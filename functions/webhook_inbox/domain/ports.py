@@ -3,11 +3,16 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 from webhook_inbox.domain.conditions import Condition
-from webhook_inbox.domain.errors import Unavailable
+from webhook_inbox.domain.errors import Permanent, Unavailable
 from webhook_inbox.domain.secret_document import Secrets
+
+if TYPE_CHECKING:
+    from webhook_inbox.domain.manifest import DestinationSpec
+    from webhook_inbox.domain.secrets import SecretCache
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -229,12 +234,20 @@ class Fetcher(Protocol):
         """
 
 
-class Nowhere:
-    """A fetcher and a vault that are always unavailable."""
+class UnavailableSecrets:
+    """The secret store of a process that reads no secrets."""
 
-    def fetch(self, wanted: Fetch) -> bytes:
-        """See `Fetcher`."""
-        raise Unavailable("https", "GET", f"{wanted.url} cannot be reached from here")
+    def fetch(self) -> Secrets:
+        """See `SecretStore`."""
+        raise Unavailable("secretsmanager", "GetSecretValue", "secrets cannot be read from here")
+
+    def generated(self, name: str, *, previous: bool = False) -> str:  # noqa: ARG002 - the port's
+        """See `SecretStore`."""
+        raise Unavailable("secretsmanager", "GetSecretValue", f"{name} cannot be read from here")
+
+
+class UnavailableVault:
+    """The vault of a process that takes no secrets from providers."""
 
     def replace(self, name: str, value: str) -> None:  # noqa: ARG002 - part of the port
         """See `Vault`."""
@@ -245,7 +258,15 @@ class Nowhere:
         raise Unavailable("vault", "PutSecretValue", f"{name} cannot be revoked from here")
 
 
-NOWHERE: Final = Nowhere()
+class UnavailableFetcher:
+    """The fetcher of a process that fetches nothing."""
+
+    def fetch(self, wanted: Fetch) -> bytes:
+        """See `Fetcher`."""
+        raise Unavailable("https", "GET", f"{wanted.url} cannot be reached from here")
+
+
+UNAVAILABLE_FETCHER: Final = UnavailableFetcher()
 
 
 class Clock(Protocol):
@@ -275,6 +296,38 @@ class Executor(Protocol):
         """Runs `work`, raising what it raises, or `HandlerTimedOut` after `seconds`."""
 
 
+class CallingThread:
+    """Runs a handler in the calling thread, without a limit."""
+
+    def run(self, work: Callable[[], None], *, seconds: float) -> None:  # noqa: ARG002 - the port's
+        """See `Executor`."""
+        work()
+
+
+# Returns the client of a destination for one attempt, whose context it takes.
+Clients = Callable[["DestinationSpec", Any], Any]
+
+
+def no_clients(spec: "DestinationSpec", _: Any) -> Any:
+    """Rejects every call, for a processor without destinations."""
+    raise Permanent(f"this processor cannot call destination {spec.name!r}")
+
+
+class Topics(Protocol):
+    """Publishes to topics of Amazon SNS."""
+
+    def publish(self, arn: str, subject: str, text: str) -> None:
+        """Publishes one message; raises Permanent or Transient."""
+
+
+class NoTopics:
+    """Publishes nothing, for a processor outside of AWS."""
+
+    def publish(self, arn: str, subject: str, text: str) -> None:  # noqa: ARG002 - part of the port
+        """See `Topics`."""
+        raise Permanent(f"{arn} cannot be reached from here: give the person another address")
+
+
 class Parallel(Protocol):
     """Makes calls at the same time."""
 
@@ -291,3 +344,38 @@ class InTurn:
 
 
 IN_TURN: Final = InTurn()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ports:
+    """The adapters of one process. Its entry point builds them once, and each part takes its own.
+
+    A copy is another process over the same services, with its own cache of secrets.
+
+    Attributes:
+        queues: the work queues that the process may send to, by lane.
+        dlqs: the DLQs that it may clear, by lane.
+        parallel: makes independent calls.
+    """
+
+    table: Table
+    blobs: Blobs
+    clock: Clock
+    randomness: Randomness
+    queues: Mapping[str, Queue] = field(default_factory=dict)
+    dlqs: Mapping[str, Queue] = field(default_factory=dict)
+    secret_store: SecretStore = field(default_factory=UnavailableSecrets)
+    vault: Vault = field(default_factory=UnavailableVault)
+    fetcher: Fetcher = UNAVAILABLE_FETCHER
+    parallel: Parallel = IN_TURN
+    executor: Executor = field(default_factory=CallingThread)
+    clients: Clients = no_clients
+    topics: Topics = field(default_factory=NoTopics)
+
+    @cached_property
+    def secrets(self) -> "SecretCache":
+        """The process's one cache of secrets."""
+        # Its module imports this one.
+        from webhook_inbox.domain.secrets import SecretCache  # noqa: PLC0415
+
+        return SecretCache(store=self.secret_store, clock=self.clock)

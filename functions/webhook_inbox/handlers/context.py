@@ -10,18 +10,12 @@ from webhook_inbox.destinations.propagation import CallChain
 from webhook_inbox.domain.errors import Held, Permanent, Transient
 from webhook_inbox.domain.idempotency import IdempotencyKey, key_of, versioned
 from webhook_inbox.domain.manifest import DestinationSpec
+from webhook_inbox.domain.ports import Clients, no_clients
 from webhook_inbox.handlers.completions.tokens import CompletionToken
 from webhook_inbox.handlers.completions.wait import Waiting, WaitOptions
 from webhook_inbox.handlers.effects.effect import Effects
 from webhook_inbox.handlers.effects.plan import EffectOptions
 from webhook_inbox.handlers.policies import require_approval
-
-Clients = Callable[[DestinationSpec, "Context"], Any]
-
-
-def no_clients(spec: DestinationSpec, _: "Context") -> Any:
-    """Rejects every call, for a processor without destinations."""
-    raise Permanent(f"this processor cannot call destination {spec.name!r}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,13 +18,12 @@ from webhook_inbox.domain.error_text import shorten
 from webhook_inbox.domain.errors import Deferred, Permanent, Rejected, Transient
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
 from webhook_inbox.domain.model import Delivery, StoredEvent
-from webhook_inbox.domain.ports import Blobs, Clock, Table
+from webhook_inbox.domain.ports import Ports
 from webhook_inbox.domain.provider import Provider
 from webhook_inbox.ingest.deduplication import IdempotentReceiver
 from webhook_inbox.ingest.events import handlers_for, identify, is_stored, item_event, tenant_of
 from webhook_inbox.ingest.ignored import IgnoredTypes
 from webhook_inbox.ingest.receipt import IngestOutcome
-from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.message import RunMessage
 
 # The reconciler reads events by the time they were received, soon after it. An item of an older
@@ -93,22 +92,13 @@ class Splitter:
     """Splits batches."""
 
     def __init__(
-        self,
-        *,
-        manifest: Manifest,
-        providers: Callable[[SourceSpec], Provider],
-        table: Table,
-        lanes: Lanes,
-        blobs: Blobs,
-        clock: Clock,
+        self, manifest: Manifest, ports: Ports, *, providers: Callable[[SourceSpec], Provider]
     ) -> None:
         self._manifest = manifest
         self._providers = providers
-        self._clock = clock
-        self._ignored = IgnoredTypes(table)
-        self._receiver = IdempotentReceiver(
-            manifest=manifest, table=table, lanes=lanes, blobs=blobs
-        )
+        self._clock = ports.clock
+        self._ignored = IgnoredTypes(ports.table)
+        self._receiver = IdempotentReceiver(manifest, ports)
 
     def split(
         self, batch: StoredEvent, journal: BatchProgress, *, lease: str, end: datetime

@@ -26,7 +26,7 @@ from webhook_inbox.domain.conditions import Condition, Equals, Present, either, 
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.manifest import DROP, HOLD, Manifest
 from webhook_inbox.domain.model import DropReason, StoredEvent
-from webhook_inbox.domain.ports import Blobs, Item, Table
+from webhook_inbox.domain.ports import Item, Ports
 from webhook_inbox.domain.timestamps import from_ms, to_ms, to_seconds
 from webhook_inbox.ingest.fingerprint import Fingerprint, same_content
 from webhook_inbox.ingest.receipt import IngestOutcome
@@ -73,11 +73,11 @@ class Recorded:
 class IdempotentReceiver:
     """Records verified events, each once."""
 
-    def __init__(self, *, manifest: Manifest, table: Table, lanes: Lanes, blobs: Blobs) -> None:
+    def __init__(self, manifest: Manifest, ports: Ports) -> None:
         self._manifest = manifest
-        self._table = table
-        self._lanes = lanes
-        self._blobs = blobs
+        self._table = ports.table
+        self._lanes = Lanes(ports.queues)
+        self._blobs = ports.blobs
 
     def take(self, event: StoredEvent) -> Recorded:
         """Records an event and sends its runs.

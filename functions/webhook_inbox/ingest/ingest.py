@@ -18,9 +18,8 @@ from webhook_inbox.domain.errors import NotPublished, Reason, Rejected, Unavaila
 from webhook_inbox.domain.manifest import SMOKE, SMOKE_SOURCE, Manifest, SourceSpec
 from webhook_inbox.domain.metrics import Duplicate
 from webhook_inbox.domain.model import Delivery, StoredEvent
-from webhook_inbox.domain.ports import NOWHERE, Blobs, Fetch, Fetcher, Table, Vault
+from webhook_inbox.domain.ports import Fetch, Ports
 from webhook_inbox.domain.provider import Identity, Provider, Verified
-from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.domain.trace import Trace
 from webhook_inbox.ingest import enrolment, events
 from webhook_inbox.ingest.deduplication import IdempotentReceiver, Recorded
@@ -29,7 +28,6 @@ from webhook_inbox.ingest.receipt import NEW, STORED, IngestOutcome, Receipt
 from webhook_inbox.ingest.rejected import RejectedStore
 from webhook_inbox.ingest.verification import PublishedKeys, explained, is_well_formed, verify
 from webhook_inbox.ledger.schema import dedupe_key
-from webhook_inbox.queue.lanes import Lanes
 
 if TYPE_CHECKING:
     from webhook_inbox.ingest.event_status import EventStatuses
@@ -49,30 +47,19 @@ class Ingest:
     """The use case of receiving a delivery."""
 
     def __init__(
-        self,
-        *,
-        manifest: Manifest,
-        providers: Callable[[SourceSpec], Provider],
-        table: Table,
-        lanes: Lanes,
-        blobs: Blobs,
-        secrets: SecretCache,
-        fetcher: Fetcher = NOWHERE,
-        vault: Vault = NOWHERE,
+        self, manifest: Manifest, ports: Ports, *, providers: Callable[[SourceSpec], Provider]
     ) -> None:
         self._manifest = manifest
         self._providers = providers
         self._loaded: dict[str, Provider] = {}
-        self._table = table
-        self._secrets = secrets
-        self._keys = PublishedKeys(fetcher)
-        self._fetcher = fetcher
-        self._vault = vault
-        self._rejected = RejectedStore(table, blobs, secrets)
-        self._ignored = IgnoredTypes(table)
-        self._receiver = IdempotentReceiver(
-            manifest=manifest, table=table, lanes=lanes, blobs=blobs
-        )
+        self._table = ports.table
+        self._secrets = ports.secrets
+        self._keys = PublishedKeys(ports.fetcher)
+        self._fetcher = ports.fetcher
+        self._vault = ports.vault
+        self._rejected = RejectedStore(ports)
+        self._ignored = IgnoredTypes(ports.table)
+        self._receiver = IdempotentReceiver(manifest, ports)
 
     def receive(self, delivery: Delivery) -> Receipt:
         """Receives one delivery and returns the answer; never raises."""

@@ -15,9 +15,9 @@ from webhook_inbox.domain.digest import digest_of
 from webhook_inbox.domain.errors import ConditionFailed, Reason, Rejected, Unavailable
 from webhook_inbox.domain.json_path import fields
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.ports import Blobs, Change, Item, Key, Table
+from webhook_inbox.domain.ports import Change, Item, Key, Ports, Table
 from webhook_inbox.domain.provider import Provider
-from webhook_inbox.domain.secrets import TOKEN_KEY, SecretCache
+from webhook_inbox.domain.secrets import TOKEN_KEY
 from webhook_inbox.domain.timestamps import from_ms, from_seconds, to_ms, to_seconds
 from webhook_inbox.ingest.events import GENERAL_HEADERS, OMITTED, substituted
 from webhook_inbox.ingest.verification import NAME_LENGTH, unread
@@ -83,10 +83,10 @@ class RejectedStore:
     operator who set a wrong secret.
     """
 
-    def __init__(self, table: Table, blobs: Blobs, secrets: SecretCache) -> None:
-        self._table = table
-        self._blobs = blobs
-        self._secrets = secrets
+    def __init__(self, ports: Ports) -> None:
+        self._table = ports.table
+        self._blobs = ports.blobs
+        self._secrets = ports.secrets
         self._full: dict[tuple[str, Share], str] = {}
 
     def store(

@@ -22,9 +22,9 @@ from webhook_inbox.domain.errors import ConditionFailed, ConfigurationError, Per
 from webhook_inbox.domain.json_path import fields
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
 from webhook_inbox.domain.model import Delivery, StoredEvent
-from webhook_inbox.domain.ports import NOWHERE, Blobs, Change, Fetcher, Item, Key, Randomness, Table
+from webhook_inbox.domain.ports import Change, Item, Key, Ports
 from webhook_inbox.domain.provider import Provider, Sample
-from webhook_inbox.domain.secrets import TOKEN_KEY, SecretCache
+from webhook_inbox.domain.secrets import TOKEN_KEY
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ingest import events
 from webhook_inbox.ingest.deduplication import IdempotentReceiver
@@ -73,22 +73,17 @@ class Reverification:
     """Re-verifies rejected deliveries, and releases the valid ones."""
 
     def __init__(
-        self,
-        *,
-        manifest: Manifest,
-        providers: Callable[[SourceSpec], Provider],
-        table: Table,
-        blobs: Blobs,
-        secrets: SecretCache,
-        fetcher: Fetcher = NOWHERE,
+        self, manifest: Manifest, ports: Ports, *, providers: Callable[[SourceSpec], Provider]
     ) -> None:
         self._manifest = manifest
         self._providers = providers
-        self._table = table
-        self._blobs = blobs
-        self._secrets = secrets
+        self._table = ports.table
+        self._blobs = ports.blobs
+        self._secrets = ports.secrets
+        self._randomness = ports.randomness
+        self._receiver = IdempotentReceiver(manifest, ports)
         # An operator's own search: the flood that is searched must not hide the true delivery.
-        self._keys = PublishedKeys(fetcher, misses=REQUESTS)
+        self._keys = PublishedKeys(ports.fetcher, misses=REQUESTS)
 
     def check(self, rejected: RejectedDelivery) -> ReverifiedDelivery:
         """Verifies a delivery with the current secrets; writes nothing.
@@ -109,14 +104,7 @@ class Reverification:
             )
 
     def release(
-        self,
-        rejected: RejectedDelivery,
-        receiver: IdempotentReceiver,
-        *,
-        by: Actor,
-        reason: str,
-        randomness: Randomness,
-        now: datetime,
+        self, rejected: RejectedDelivery, *, by: Actor, reason: str, now: datetime
     ) -> ReverifiedDelivery:
         """Records the event of a delivery if it is valid; otherwise does nothing.
 
@@ -133,7 +121,7 @@ class Reverification:
         event = replace(checked.event, received_at=now, request_id=f"rejected-{rejected.id}")
         recorded = audit.record(
             self._table,
-            randomness,
+            self._randomness,
             action=AuditedAction.RELEASE,
             by=by,
             reason=reason,
@@ -142,7 +130,7 @@ class Reverification:
             part=True,
             now=now,
         )
-        outcome = receiver.take(event).outcome
+        outcome = self._receiver.take(event).outcome
         recorded.conclude({outcome: 1})
         if outcome is not IngestOutcome.CONFLICT:
             self._mark_released(rejected, event.event_id, outcome, by=by, now=now)

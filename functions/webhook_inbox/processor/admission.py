@@ -29,7 +29,7 @@ from webhook_inbox.domain.errors import (
 from webhook_inbox.domain.internal_errors import SkippedBecause
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.model import SETTLED, Run, SkipReason, Status, WaitStrategy
-from webhook_inbox.domain.ports import Blobs, Clock, Table
+from webhook_inbox.domain.ports import Ports
 from webhook_inbox.ledger import payloads
 from webhook_inbox.ledger.deferral import Deferral
 from webhook_inbox.ledger.lease import CLOCK_SKEW, NotClaimable, Refusal
@@ -55,14 +55,12 @@ ENDED: Final = frozenset({*SETTLED, Status.HELD})
 class Admission:
     """Admits runs."""
 
-    def __init__(
-        self, *, manifest: Manifest, table: Table, blobs: Blobs, gate: Gate, clock: Clock
-    ) -> None:
+    def __init__(self, manifest: Manifest, ports: Ports, gate: Gate) -> None:
         self._manifest = manifest
-        self._table = table
-        self._blobs = blobs
-        self._pauses = HandlerPauses(table, clock)
-        self._tenants = TenantPauses(table, clock)
+        self._table = ports.table
+        self._blobs = ports.blobs
+        self._pauses = HandlerPauses(ports.table, ports.clock)
+        self._tenants = TenantPauses(ports.table, ports.clock)
         self._gate = gate
 
     def admit(self, attempt: RunAttempt) -> RunAttempt:

@@ -7,19 +7,18 @@ Each of the first three may end the attempt by raising an error.
 
 from collections.abc import Callable
 from datetime import datetime
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from webhook_inbox.destinations.gate import Gate
 from webhook_inbox.destinations.propagation import CallChain
 from webhook_inbox.domain.manifest import SMOKE, HandlerSpec, Manifest
 from webhook_inbox.domain.model import Run, StoredEvent
-from webhook_inbox.domain.ports import Clock, Randomness, Table
-from webhook_inbox.domain.secrets import SecretCache
+from webhook_inbox.domain.ports import Ports
 from webhook_inbox.domain.trace import Trace
 from webhook_inbox.handlers.approvals.gate import ApprovalGate, ApprovalPending
-from webhook_inbox.handlers.approvals.request_row import RequestRows
 from webhook_inbox.handlers.completions.jobs import Jobs
-from webhook_inbox.handlers.context import Clients, Context
+from webhook_inbox.handlers.context import Context
 from webhook_inbox.handlers.effects.effect import Effects
 from webhook_inbox.handlers.effects.journal import EffectJournal
 from webhook_inbox.handlers.event import Event
@@ -28,7 +27,6 @@ from webhook_inbox.handlers.policies import enforce
 from webhook_inbox.handlers.router import Registered
 from webhook_inbox.processor.attempt import RunAttempt
 from webhook_inbox.processor.smoke import smoke_handler
-from webhook_inbox.queue.lanes import Lanes
 
 if TYPE_CHECKING:
     from webhook_inbox.handlers.approvals.announcer import Announcer
@@ -38,40 +36,30 @@ class Invoker:
     """Calls handlers.
 
     Args:
+        manifest: the deployed manifest.
+        ports: its `clients` are those of handlers.
+        gate: protects the destinations.
         handlers: returns a handler; imports its module.
-        clients: returns the client of a destination.
-        announcer: makes what tells people about requests for approval; imports its module.
-        lanes: the queues by which a run is woken whose request was decided meanwhile.
+        api_url: the inbox's URL, with which the links of requests for approval begin.
     """
 
-    def __init__(  # noqa: PLR0913 - each a keyword of its own
+    def __init__(
         self,
-        *,
         manifest: Manifest,
-        handlers: Callable[[HandlerSpec], Registered],
-        table: Table,
-        orders: Orders,
-        jobs: Jobs,
+        ports: Ports,
         gate: Gate,
-        clients: Clients,
-        secrets: SecretCache,
-        clock: Clock,
-        randomness: Randomness,
-        announcer: "Callable[[], Announcer]",
-        lanes: Lanes,
+        *,
+        handlers: Callable[[HandlerSpec], Registered],
+        api_url: str,
     ) -> None:
         self._manifest = manifest
-        self._handlers = handlers
-        self._table = table
-        self._orders = orders
-        self._jobs = jobs
+        self._ports = ports
         self._gate = gate
-        self._clients = clients
-        self._secrets = secrets
-        self._clock = clock
-        self._randomness = randomness
-        self._announcer = announcer
-        self._lanes = lanes
+        self._handlers = handlers
+        self._api_url = api_url
+        self._orders = Orders(ports)
+        self._jobs = Jobs(ports)
+        self._secrets = ports.secrets
 
     def call(self, attempt: RunAttempt, *, effects: dict[str, str], end: datetime) -> None:
         """Calls the handler of a leased run.
@@ -103,7 +91,7 @@ class Invoker:
                 registered.function(handed, context)
                 context.effects.require_answers()
             except ApprovalPending as pending:
-                self._announcer().announce(pending, approval_gate, context, end=end)
+                self._announcer.announce(pending, approval_gate, context, end=end)
                 raise
 
     def settled(self, error: BaseException | None, attempt: RunAttempt) -> None:
@@ -114,17 +102,20 @@ class Invoker:
         if isinstance(error, ApprovalPending):
             from webhook_inbox.handlers.approvals.wake import ApprovalWake  # noqa: PLC0415
 
-            wakes = ApprovalWake(table=self._table, lanes=self._lanes, clock=self._clock)
-            wakes.settled(error.request, run, lane=lane)
+            ApprovalWake(self._ports).settled(error.request, run, lane=lane)
+
+    @cached_property
+    def _announcer(self) -> "Announcer":
+        # Loaded with the first request: few deployments have approvers.
+        from webhook_inbox.handlers.approvals.announcer import Announcer  # noqa: PLC0415
+
+        return Announcer(self._manifest.approvers, self._ports, api_url=self._api_url)
 
     def _approval_gate(self, attempt: RunAttempt) -> ApprovalGate:
         return ApprovalGate(
-            RequestRows(self._table),
-            self._table,
+            self._ports,
             attempt.run,
             self._manifest.approvers,
-            self._clock,
-            self._randomness,
             attempt.event.received_at,
             hide=lambda text: attempt.personal.hide(self._secrets.redact(text)),
         )
@@ -139,9 +130,9 @@ class Invoker:
     ) -> Context:
         event, run = attempt.event, attempt.run
         effects = Effects(
-            EffectJournal(self._table, run, received_at=event.received_at),
+            EffectJournal(self._ports.table, run, received_at=event.received_at),
             run,
-            clock=self._clock,
+            clock=self._ports.clock,
             end=end,
             redact=self._secrets.redact,
             hide=attempt.personal.hide,
@@ -159,7 +150,7 @@ class Invoker:
             effects=effects,
             waiting=self._jobs.of(run, effects, received_at=event.received_at),
             gate=self._gate,
-            clients=self._clients,
+            clients=self._ports.clients,
             traceparent=span_of(event, run).traceparent,
             call_chain=chain,
             reservations=dict(attempt.reservations),

@@ -8,7 +8,7 @@ A deferral counts no attempt.
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from webhook_inbox import providers
 from webhook_inbox.destinations.gate import Gate
@@ -17,11 +17,7 @@ from webhook_inbox.domain.internal_errors import Postponed
 from webhook_inbox.domain.manifest import SMOKE, SPLIT, HandlerSpec, Manifest
 from webhook_inbox.domain.model import Run, Status, StoredEvent, WaitStrategy
 from webhook_inbox.domain.personal import PersonalTexts
-from webhook_inbox.domain.ports import Blobs, Clock, Executor, Message, Randomness, Table
-from webhook_inbox.domain.secrets import SecretCache
-from webhook_inbox.handlers.completions.jobs import Jobs
-from webhook_inbox.handlers.context import Clients, no_clients
-from webhook_inbox.handlers.ordering.turns import Orders
+from webhook_inbox.domain.ports import Message, Ports
 from webhook_inbox.handlers.router import Registered
 from webhook_inbox.ingest.batches import BatchProgress, Splitter
 from webhook_inbox.ledger import payloads
@@ -39,9 +35,6 @@ from webhook_inbox.queue.line import TURN, Line
 from webhook_inbox.queue.message import RunMessage
 from webhook_inbox.queue.outcomes import Observed, RunOutcome, RunResult, Worker
 from webhook_inbox.queue.visibility import PlannedWait, StandardQueuePolicy, queue_policy_of
-
-if TYPE_CHECKING:
-    from webhook_inbox.handlers.approvals.announcer import Announcer, Topics
 
 # A lease outlasts the invocation, so that no worker runs past its lease.
 LEASE_MARGIN: Final = timedelta(seconds=5)
@@ -61,77 +54,32 @@ class Processor:
 
     Args:
         handlers: returns a handler's function and declarations; imports its module.
-        lanes: the queue of the worker's own lane; all queues where it splits batches.
-        clients: returns the client of a destination.
         api_url: the inbox's URL, with which the links of requests for approval begin.
-        topics: publishes these requests to topics of Amazon SNS; None outside of AWS.
     """
 
-    def __init__(  # noqa: PLR0913 - each a keyword of its own
+    def __init__(
         self,
-        *,
         manifest: Manifest,
+        ports: Ports,
+        *,
         handlers: Callable[[HandlerSpec], Registered],
-        table: Table,
-        lanes: Lanes,
-        blobs: Blobs,
-        secrets: SecretCache,
-        executor: Executor,
-        clock: Clock,
-        randomness: Randomness,
-        clients: Clients = no_clients,
         api_url: str = "",
-        topics: "Topics | None" = None,
     ) -> None:
         self._manifest = manifest
-        self._table = table
-        self._lanes = lanes
-        self._blobs = blobs
-        self._executor = executor
-        self._clock = clock
-        self._randomness = randomness
-        self._listed = DueHandlers(table)
-        self._gate = gate = Gate(table=table, clock=clock, randomness=randomness)
-        self._admission = Admission(
-            manifest=manifest, table=table, blobs=blobs, gate=gate, clock=clock
-        )
-
-        def announcer() -> "Announcer":
-            # Loaded with the first request: few deployments have approvers.
-            from webhook_inbox.handlers.approvals.announcer import Announcer, NoTopics  # noqa: PLC0415
-
-            return Announcer(
-                groups=manifest.approvers,
-                api_url=api_url,
-                secrets=secrets,
-                clock=clock,
-                topics=topics or NoTopics(),
-            )
-
-        self._invoker = Invoker(
-            manifest=manifest,
-            handlers=handlers,
-            table=table,
-            orders=Orders(table=table, lanes=lanes, clock=clock),
-            jobs=Jobs(table=table, lanes=lanes, secrets=secrets, clock=clock),
-            gate=gate,
-            clients=clients,
-            secrets=secrets,
-            clock=clock,
-            randomness=randomness,
-            announcer=announcer,
-            lanes=lanes,
-        )
-        self._splitter = Splitter(
-            manifest=manifest,
-            providers=providers.load,
-            table=table,
-            lanes=lanes,
-            blobs=blobs,
-            clock=clock,
-        )
+        self._table = ports.table
+        self._lanes = Lanes(ports.queues)
+        self._blobs = ports.blobs
+        self._executor = ports.executor
+        self._clock = ports.clock
+        self._randomness = ports.randomness
+        self._listed = DueHandlers(ports.table)
+        # The worker's one gate: it caches reads.
+        self._gate = Gate(ports)
+        self._admission = Admission(manifest, ports, self._gate)
+        self._invoker = Invoker(manifest, ports, self._gate, handlers=handlers, api_url=api_url)
+        self._splitter = Splitter(manifest, ports, providers=providers.load)
         self._personal = PersonalTexts()
-        self._settler = Settler(table=table, secrets=secrets, clock=clock, randomness=randomness)
+        self._settler = Settler(ports)
 
     def hide(self, text: str) -> str:
         """Removes the personal fields of the latest message's event from a text."""

@@ -13,8 +13,7 @@ from webhook_inbox.domain.error_text import describe, error_class, error_line
 from webhook_inbox.domain.errors import Deferred, HandlerTimedOut, Held, Permanent, Skipped
 from webhook_inbox.domain.internal_errors import DestinationWait
 from webhook_inbox.domain.model import NOT_COUNTED, Run, Status, WaitStrategy
-from webhook_inbox.domain.ports import Clock, Randomness, Table
-from webhook_inbox.domain.secrets import SecretCache
+from webhook_inbox.domain.ports import Ports
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger.lease import Refusal
 from webhook_inbox.ledger.settle import Settlement, cut, death, give_up, settle
@@ -40,13 +39,11 @@ SHORTEST_WAIT: Final = timedelta(seconds=1)
 class Settler:
     """Settles attempts and disposes of messages."""
 
-    def __init__(
-        self, *, table: Table, secrets: SecretCache, clock: Clock, randomness: Randomness
-    ) -> None:
-        self._table = table
-        self._secrets = secrets
-        self._clock = clock
-        self._randomness = randomness
+    def __init__(self, ports: Ports) -> None:
+        self._table = ports.table
+        self._secrets = ports.secrets
+        self._clock = ports.clock
+        self._randomness = ports.randomness
 
     def settle(
         self,

@@ -20,7 +20,7 @@ from typing import Final
 
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.manifest import Manifest
-from webhook_inbox.domain.ports import Item, Page, Parallel
+from webhook_inbox.domain.ports import Item, Page, Ports
 from webhook_inbox.domain.timestamps import MILLISECOND, to_ms
 from webhook_inbox.ledger.pauses import RECHECK
 from webhook_inbox.ledger.queries import PAGE, Ledger
@@ -101,20 +101,19 @@ class DueIndexPass:
 
     def __init__(
         self,
+        ports: Ports,
         *,
-        ledger: Ledger,
         overdue: OverdueRuns,
         budgets: Budgets,
         report: ReconcilerReport,
-        parallel: Parallel,
         stop: Callable[[], bool],
         now: datetime,
     ) -> None:
-        self._ledger = ledger
+        self._ledger = Ledger(table=ports.table)
         self._overdue = overdue
         self._budgets = budgets
         self._report = report
-        self._parallel = parallel
+        self._parallel = ports.parallel
         self._stop = stop
         self._now = now
 

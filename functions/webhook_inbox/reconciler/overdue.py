@@ -11,7 +11,7 @@ from webhook_inbox.domain.death import DeathCause
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.model import RequestState, Run, Status
-from webhook_inbox.domain.ports import Change, Item, Key, Parallel, Table
+from webhook_inbox.domain.ports import Change, Item, Key, Ports
 from webhook_inbox.domain.timestamps import EPOCH, from_ms, to_ms
 from webhook_inbox.ledger.deadlines import (
     RESENDS,
@@ -63,24 +63,22 @@ class OverdueRuns:
 
     def __init__(
         self,
-        *,
         manifest: Manifest,
-        table: Table,
-        lanes: Lanes,
+        ports: Ports,
+        *,
         backlogs: Backlogs,
         controls: Controls,
         report: ReconcilerReport,
-        parallel: Parallel,
         stop: Callable[[], bool],
         now: datetime,
     ) -> None:
         self._manifest = manifest
-        self._table = table
-        self._lanes = lanes
+        self._table = ports.table
+        self._lanes = Lanes(ports.queues)
         self._report = report
         self._now = now
         self._backlogs = backlogs
-        self._parallel = parallel
+        self._parallel = ports.parallel
         self._stop = stop
         self._paused = {key for key, control in controls.items() if control.paused}
         since = now - RESUMING

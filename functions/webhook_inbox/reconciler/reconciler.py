@@ -11,7 +11,6 @@ Every write is conditional on the row as it was read, so two reconcilers may ove
 never gives a run up, since its message may wait in a backlog.
 """
 
-from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
@@ -20,11 +19,10 @@ from typing import Final
 from webhook_inbox.domain.conditions import Absent, Less, either
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.manifest import Manifest
-from webhook_inbox.domain.ports import IN_TURN, Blobs, Change, Clock, Key, Parallel, Queue, Table
+from webhook_inbox.domain.ports import Change, Key, Ports
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger import due_handlers
 from webhook_inbox.ledger.pauses import Controls, Pause, Subject, controls
-from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.queue import dead_letters
 from webhook_inbox.queue.lanes import Backlogs, Lanes
 from webhook_inbox.reconciler.due_index import DRAIN, Budgets, DueIndexPass
@@ -49,31 +47,17 @@ class Reconciler:
     """The reconciler use case.
 
     Args:
-        parallel: makes the calls about the runs of one page.
+        manifest: the deployed manifest.
+        ports: its `parallel` makes the calls about the runs of one page.
         drain: the runs of a handler to send in one pass where no destination's rate decides.
     """
 
-    def __init__(
-        self,
-        *,
-        manifest: Manifest,
-        ledger: Ledger,
-        table: Table,
-        lanes: Lanes,
-        dlqs: Mapping[str, Queue],
-        blobs: Blobs,
-        clock: Clock,
-        parallel: Parallel = IN_TURN,
-        drain: int = DRAIN,
-    ) -> None:
+    def __init__(self, manifest: Manifest, ports: Ports, *, drain: int = DRAIN) -> None:
         self._manifest = manifest
-        self._ledger = ledger
-        self._table = table
-        self._lanes = lanes
-        self._dlqs = dlqs
-        self._blobs = blobs
-        self._clock = clock
-        self._parallel = parallel
+        self._ports = ports
+        self._table = ports.table
+        self._dlqs = ports.dlqs
+        self._clock = ports.clock
         self._drain = drain
 
     def run(self, *, deadline: datetime) -> ReconcilerReport:
@@ -82,7 +66,8 @@ class Reconciler:
         Raises:
             Unavailable: so many calls failed that the rest is left for the next minute.
         """
-        now, report, backlogs = self._clock.now(), ReconcilerReport(), Backlogs(self._lanes)
+        now, report = self._clock.now(), ReconcilerReport()
+        backlogs = Backlogs(Lanes(self._ports.queues))
         # Half of the time, so that a long list of due runs does not delay the look at events.
         self._read_due_index(now, report, backlogs, now + (deadline - now) / 2)
         self._look_at_received(report, backlogs, deadline)
@@ -96,22 +81,19 @@ class Reconciler:
         end = min(deadline, self._clock.now() + DUE_TIME + STOP_MARGIN)
         stop = partial(self._stop, report, end)
         overdue = OverdueRuns(
-            manifest=self._manifest,
-            table=self._table,
-            lanes=self._lanes,
+            self._manifest,
+            self._ports,
             backlogs=backlogs,
             controls=self._controls(report),
             report=report,
-            parallel=self._parallel,
             stop=stop,
             now=now,
         )
         DueIndexPass(
-            ledger=self._ledger,
+            self._ports,
             overdue=overdue,
             budgets=Budgets(self._manifest, drain=self._drain),
             report=report,
-            parallel=self._parallel,
             stop=stop,
             now=now,
         ).run(self._handlers(report, now))
@@ -135,14 +117,7 @@ class Reconciler:
         self, report: ReconcilerReport, backlogs: Backlogs, deadline: datetime
     ) -> None:
         now = self._clock.now()
-        unsent = UnsentRuns(
-            manifest=self._manifest,
-            table=self._table,
-            lanes=self._lanes,
-            backlogs=backlogs,
-            report=report,
-            now=now,
-        )
+        unsent = UnsentRuns(self._manifest, self._ports, backlogs=backlogs, report=report, now=now)
         ReceivedEvents(
             manifest=self._manifest,
             table=self._table,
@@ -193,11 +168,9 @@ class Reconciler:
         # A backlog of payloads does not make a pass incomplete: it raises no alarm.
         end = min(deadline - STOP_MARGIN, now + ERASE_TIME)
         ExpiredPayloads(
-            manifest=self._manifest,
-            table=self._table,
-            blobs=self._blobs,
+            self._manifest,
+            self._ports,
             report=report,
-            parallel=self._parallel,
             out_of_time=lambda: self._clock.now() > end,
             now=now,
         ).erase()

@@ -21,7 +21,7 @@ from webhook_inbox.domain.audit import EventName
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
 from webhook_inbox.domain.model import SETTLED, Status
-from webhook_inbox.domain.ports import Blobs, Change, Item, Key, Parallel, Table
+from webhook_inbox.domain.ports import Change, Item, Key, Ports
 from webhook_inbox.domain.timestamps import EPOCH, from_ms, to_ms
 from webhook_inbox.ledger.erasure import Erasure, remove
 from webhook_inbox.ledger.queries import index_pages
@@ -55,20 +55,18 @@ class ExpiredPayloads:
 
     def __init__(
         self,
-        *,
         manifest: Manifest,
-        table: Table,
-        blobs: Blobs,
+        ports: Ports,
+        *,
         report: ReconcilerReport,
-        parallel: Parallel,
         out_of_time: Callable[[], bool],
         now: datetime,
     ) -> None:
         self._sources = [spec for spec in manifest.sources.values() if spec.retention]
-        self._table = table
-        self._blobs = blobs
+        self._table = ports.table
+        self._blobs = ports.blobs
         self._report = report
-        self._parallel = parallel
+        self._parallel = ports.parallel
         self._out_of_time = out_of_time
         self._now = now
 

@@ -7,7 +7,7 @@ from webhook_inbox.domain.conditions import Absent, every
 from webhook_inbox.domain.errors import ConditionFailed
 from webhook_inbox.domain.manifest import SPLIT, Manifest
 from webhook_inbox.domain.model import Status
-from webhook_inbox.domain.ports import Change, Item, Key, Table
+from webhook_inbox.domain.ports import Change, Item, Key, Ports
 from webhook_inbox.domain.timestamps import from_ms, to_ms
 from webhook_inbox.ledger.deadlines import overdue_at
 from webhook_inbox.ledger.due_handlers import DueHandlers
@@ -33,18 +33,17 @@ class UnsentRuns:
 
     def __init__(
         self,
-        *,
         manifest: Manifest,
-        table: Table,
-        lanes: Lanes,
+        ports: Ports,
+        *,
         backlogs: Backlogs,
         report: ReconcilerReport,
         now: datetime,
     ) -> None:
         self._manifest = manifest
-        self._table = table
-        self._lanes = lanes
-        self._listed = DueHandlers(table)
+        self._table = ports.table
+        self._lanes = Lanes(ports.queues)
+        self._listed = DueHandlers(ports.table)
         self._backlogs = backlogs
         self._report = report
         self._now = now

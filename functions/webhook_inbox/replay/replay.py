@@ -6,7 +6,7 @@ reconciler sends. The updates of a batch of runs are made at the same time, and 
 ten messages each; the messages of a FIFO lane are sent one after the other, oldest event first.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -17,7 +17,7 @@ from webhook_inbox.domain.conditions import Absent, Condition, OneOf, either, ev
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.model import Run, Status
-from webhook_inbox.domain.ports import IN_TURN, Change, Clock, Parallel, Queue, Randomness, Table
+from webhook_inbox.domain.ports import Change, Clock, Ports, Queue
 from webhook_inbox.domain.quotas import SEND_BATCH
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger import audit
@@ -25,7 +25,6 @@ from webhook_inbox.ledger.audit import AuditRecord
 from webhook_inbox.ledger.deadlines import event_end, overdue_at
 from webhook_inbox.ledger.due_handlers import DueHandlers
 from webhook_inbox.ledger.lease import current, lease_over
-from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import (
     EVENT_HOLDS,
     RUN_LIFE,
@@ -132,34 +131,21 @@ class Replay:
 
     def __init__(
         self,
-        *,
         manifest: Manifest,
-        ledger: Ledger,
-        table: Table,
-        lanes: Lanes,
-        dlqs: Mapping[str, Queue],
-        clock: Clock,
-        randomness: Randomness,
-        parallel: Parallel = IN_TURN,
+        ports: Ports,
+        *,
         observe: Callable[[SentRuns], None] = _unobserved,
     ) -> None:
         self._manifest = manifest
-        self._selections = Selections(table, randomness)
-        self._search = Search(
-            manifest=manifest,
-            ledger=ledger,
-            table=table,
-            selections=self._selections,
-            clock=clock,
-            parallel=parallel,
-        )
-        self._table = table
-        self._listed = DueHandlers(table)
-        self._lanes = lanes
-        self._dlqs = dlqs
-        self._clock = clock
-        self._randomness = randomness
-        self._parallel = parallel
+        self._selections = Selections(ports.table, ports.randomness)
+        self._search = Search(manifest, ports, self._selections)
+        self._table = ports.table
+        self._listed = DueHandlers(ports.table)
+        self._lanes = Lanes(ports.queues)
+        self._dlqs = ports.dlqs
+        self._clock = ports.clock
+        self._randomness = ports.randomness
+        self._parallel = ports.parallel
         self._observe = observe
 
     def run(

@@ -10,7 +10,7 @@ from webhook_inbox.domain.error_text import error_group
 from webhook_inbox.domain.errors import Permanent, Skipped
 from webhook_inbox.domain.manifest import Manifest, matches
 from webhook_inbox.domain.model import EventStatus, Overview, Run, Status
-from webhook_inbox.domain.ports import Clock, Item, Parallel, Table
+from webhook_inbox.domain.ports import Item, Ports
 from webhook_inbox.domain.timestamps import from_ms, to_ms
 from webhook_inbox.ledger.queries import FOR_EVER, DueEntry, Ledger, Received
 from webhook_inbox.ledger.schema import (
@@ -67,22 +67,13 @@ class Search:
     by the time at which their events were received.
     """
 
-    def __init__(
-        self,
-        *,
-        manifest: Manifest,
-        ledger: Ledger,
-        table: Table,
-        selections: Selections,
-        clock: Clock,
-        parallel: Parallel,
-    ) -> None:
+    def __init__(self, manifest: Manifest, ports: Ports, selections: Selections) -> None:
         self._manifest = manifest
-        self._ledger = ledger
-        self._table = table
+        self._ledger = Ledger(table=ports.table, blobs=ports.blobs)
+        self._table = ports.table
         self._selections = selections
-        self._clock = clock
-        self._parallel = parallel
+        self._clock = ports.clock
+        self._parallel = ports.parallel
 
     def candidates(self, request: ReplayRequest, cursor: Cursor) -> Iterator[Candidate]:
         """Yields the candidates behind a cursor: named ones as named, all others in their order.

@@ -9,22 +9,13 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from webhook_inbox.adapters.memory import (
-    InlineExecutor,
-    ManualClock,
-    MemoryBlobs,
-    MemoryFifo,
-    MemoryQueue,
-    MemorySecrets,
-    MemoryTable,
-    SeededRandomness,
-)
+from webhook_inbox.adapters.memory import ManualClock, MemorySecrets, memory_ports
+from webhook_inbox.adapters.memory.ports import RECEIVES
 from webhook_inbox.destinations.client.factory import HttpClients
 from webhook_inbox.domain.audit import Actor, Proof
 from webhook_inbox.domain.manifest import SPLIT, DestinationSpec
 from webhook_inbox.domain.model import Delivery, Overview, Status
-from webhook_inbox.domain.ports import Message
-from webhook_inbox.domain.secrets import SecretCache
+from webhook_inbox.domain.ports import Message, Ports
 from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.handlers.approvals.decisions import Approvals
 from webhook_inbox.handlers.completions.receiver import CompletionOutcome, Completions
@@ -36,7 +27,6 @@ from webhook_inbox.ingest.receipt import STORED, IngestOutcome, Receipt
 from webhook_inbox.ledger.deadlines import FUNCTION_TIMEOUT, VISIBILITY_TIMEOUT
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.processor.processor import Processor
-from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.outcomes import Worker
 from webhook_inbox.queue.visibility import ceil_seconds
 from webhook_inbox.reconciler.reconciler import Reconciler
@@ -51,8 +41,6 @@ from webhook_inbox.testing.worker import Died, WorkerLife, WorkersTable
 __tracebackhide__ = hidden
 
 HIDDEN_FOR: Final = ceil_seconds(VISIBILITY_TIMEOUT)
-MAX_RECEIVES: Final = 5
-SERIAL_RECEIVES: Final = 1000
 PASS: Final = timedelta(minutes=5)
 ENDED: Final = frozenset({Status.DONE, Status.SKIPPED, Status.DEAD_LETTER, Status.HELD})
 # More steps in time than any handler needs, unless it waits for ever.
@@ -88,27 +76,21 @@ class InMemoryRuntime:
         secrets: MemorySecrets,
         fakes: Mapping[str, Fake],
     ) -> None:
-        self.table = MemoryTable()
+        manifest = project.manifest
+        ports = memory_ports(manifest, clock=clock, secrets=secrets)
+        self.table = ports.table
         self.life = WorkerLife()
+        self.ledger = Ledger(table=ports.table, blobs=ports.blobs)
         self._project = project
         self._clock = clock
-        self._secrets = secrets
         self._fakes = fakes
-        self._blobs = MemoryBlobs()
-        self._randomness = SeededRandomness()
-        manifest = project.manifest
-        self._dlqs = {lane: self._queue(lane, None) for lane in manifest.lanes}
-        self._queues = {lane: self._queue(lane, dlq) for lane, dlq in self._dlqs.items()}
-        self._lanes = Lanes(self._queues)
-        self.ledger = Ledger(table=self.table, blobs=self._blobs)
-        mortal = WorkersTable(self.table, self.life)
-        common: Any = {"manifest": manifest, "table": mortal, "lanes": self._lanes}
-        common["clock"] = clock
-        self.approvals = Approvals(randomness=self._randomness, **common)
-        self._completions = Completions(**common)
-        common |= {"table": self.table, "ledger": self.ledger, "dlqs": self._dlqs}
-        self._replay = Replay(randomness=self._randomness, **common)
-        self._reconciler = Reconciler(blobs=self._blobs, **common)
+        self._ports = ports
+        self._queues = ports.queues
+        mortal = self._mortal()
+        self.approvals = Approvals(manifest, mortal)
+        self._completions = Completions(manifest, mortal)
+        self._replay = Replay(manifest, ports)
+        self._reconciler = Reconciler(manifest, ports)
         self._processor = self._worker()
         self._deliveries: dict[tuple[str, str], tuple[Delivery, frozenset[str], str]] = {}
 
@@ -123,12 +105,7 @@ class InMemoryRuntime:
         manifest = self._project.manifest
         wanted = {n: s for n, s in manifest.handlers.items() if n in {*handlers, SPLIT}}
         ingest = Ingest(
-            manifest=replace(manifest, handlers=wanted),
-            providers=trusting(agent),
-            table=self.table,
-            lanes=self._lanes,
-            blobs=self._blobs,
-            secrets=SecretCache(store=self._secrets, clock=self._clock),
+            replace(manifest, handlers=wanted), replace(self._ports), providers=trusting(agent)
         )
         receipt = ingest.receive(delivery)
         # No two deliveries share a millisecond.
@@ -172,9 +149,7 @@ class InMemoryRuntime:
         """Records the end of a job; raises KitError if no run waits for it."""
 
         def complete() -> None:
-            receipt = self._completions.by_name(
-                place, ending, by=TESTER, randomness=self._randomness
-            )
+            receipt = self._completions.by_name(place, ending, by=TESTER)
             if receipt.outcome is not CompletionOutcome.RECORDED:
                 raise KitError(f"no run waits for it: {receipt.outcome}: {receipt.detail}")
 
@@ -242,7 +217,7 @@ class InMemoryRuntime:
             yield received[0]
 
     def _process(self, message: Message, lane: str) -> None:
-        worker = Worker("tester", "test", lane, self._receives(lane))
+        worker = Worker("tester", "test", lane, RECEIVES[self._queues[lane].fifo])
         deadline = self._clock.now() + FUNCTION_TIMEOUT
         try:
             result = self._processor.process(message, worker=worker, deadline=deadline)
@@ -255,34 +230,19 @@ class InMemoryRuntime:
             self._queues[lane].delete(message.receipt)
 
     def _worker(self) -> Processor:
-        workers_table: Any = WorkersTable(self.table, self.life)
+        ports = replace(self._mortal(), clients=self._client, topics=_SilentTopics())
         return Processor(
-            manifest=self._project.manifest,
-            handlers=self._project.load,
-            table=workers_table,
-            lanes=self._lanes,
-            blobs=self._blobs,
-            secrets=SecretCache(store=self._secrets, clock=self._clock),
-            executor=InlineExecutor(self._clock),
-            clock=self._clock,
-            randomness=self._randomness,
-            clients=self._client,
-            api_url=API_URL,
-            topics=_SilentTopics(),
+            self._project.manifest, ports, handlers=self._project.load, api_url=API_URL
         )
+
+    def _mortal(self) -> Ports:
+        """Returns the ports of a process that may die in any write."""
+        table: Any = WorkersTable(self.table, self.life)
+        return replace(self._ports, table=table)
 
     def _client(self, spec: DestinationSpec, call: Context) -> Any:
         fake = self._fakes[spec.name]
         return HttpClients(clock=self._clock, transport=fake)(spec, call)
-
-    def _queue(self, lane: str, dead_letters: MemoryQueue | None) -> MemoryQueue:
-        kind = MemoryFifo if lane in self._project.manifest.serial_lanes else MemoryQueue
-        name = lane if dead_letters is not None else f"{lane}-dlq"
-        most = self._receives(lane)
-        return kind(self._clock, name=name, dead_letters=dead_letters, max_receive_count=most)
-
-    def _receives(self, lane: str) -> int:
-        return SERIAL_RECEIVES if lane in self._project.manifest.serial_lanes else MAX_RECEIVES
 
     # -- time
 

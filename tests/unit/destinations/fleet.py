@@ -7,14 +7,14 @@ moment.
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from heapq import heappop, heappush
 from math import ceil
 from random import Random
 
+from tests.unit.support.world import World
 from webhook_inbox.adapters.memory.system import START, ManualClock, SeededRandomness
-from webhook_inbox.adapters.memory.table import MemoryTable
 from webhook_inbox.destinations.circuit import CallOutcome
 from webhook_inbox.destinations.gate import Gate
 from webhook_inbox.domain.errors import Deferred
@@ -82,7 +82,8 @@ class Fleet:
     ) -> None:
         self.spec = spec
         self.habits = habits
-        self.table = MemoryTable()
+        world = World()
+        self._ports, self.table = world.ports, world.table
         self.randomness = Random(seed)
         self.answer = answer
         self.visits: list[Visit] = []
@@ -105,7 +106,7 @@ class Fleet:
     def _worker(self, number: int) -> Worker:
         skew = self.randomness.uniform(-self.habits.skew, self.habits.skew)
         clock = ManualClock(START + timedelta(seconds=skew))
-        gate = Gate(table=self.table, clock=clock, randomness=SeededRandomness(number))
+        gate = Gate(replace(self._ports, clock=clock, randomness=SeededRandomness(number)))
         return Worker(gate, clock, skew)
 
     def _at(self, time: float, action: Callable[[float], None]) -> None:

@@ -5,9 +5,8 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from tests.unit.support.faults import Plan
+from tests.unit.support.world import World
 from webhook_inbox.adapters.memory.system import ManualClock, SeededRandomness
-from webhook_inbox.adapters.memory.table import MemoryTable
 from webhook_inbox.destinations.circuit import UNKNOWN, CallOutcome, breaker_key, limit_key
 from webhook_inbox.destinations.gate import DestinationAdmission, Gate
 from webhook_inbox.destinations.rate_limiter import Pace
@@ -37,8 +36,8 @@ class SleepyClock(ManualClock):
 class Site:
     def __init__(self, spec: DestinationSpec = CRM) -> None:
         self.spec = spec
-        self.plan = Plan()
-        self.table = MemoryTable(faults=self.plan)
+        world = World()
+        self._ports, self.plan, self.table = world.ports, world.plan, world.table
         self.clock = SleepyClock()
         self._workers = 0
         self.gate = self.worker()
@@ -47,7 +46,7 @@ class Site:
         """Returns the gate of another execution environment."""
         self._workers += 1
         clock = SkewedClock(self.clock, skew) if skew else self.clock
-        return Gate(table=self.table, clock=clock, randomness=SeededRandomness(self._workers))
+        return Gate(replace(self._ports, clock=clock, randomness=SeededRandomness(self._workers)))
 
     def admit(
         self, kept: Mapping[str, int] | None = None, *, gate: Gate | None = None

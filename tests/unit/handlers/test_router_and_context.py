@@ -6,19 +6,18 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from pydantic import BaseModel
 
+from tests.unit.support.world import World
 from webhook_inbox import Backoff, Context, Event, Held, Permanent, Router, Transient
-from webhook_inbox.adapters.memory import ManualClock, MemorySecrets, MemoryTable, SeededRandomness
+from webhook_inbox.adapters.memory import ManualClock
 from webhook_inbox.destinations.gate import Gate
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.idempotency import KEY_LIMIT
 from webhook_inbox.domain.manifest import DestinationSpec
 from webhook_inbox.domain.model import Run, Status
-from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.handlers.completions.jobs import Jobs
 from webhook_inbox.handlers.effects.effect import Effects
 from webhook_inbox.handlers.effects.journal import EffectJournal
 from webhook_inbox.handlers.router import BACKOFFS, Registered
-from webhook_inbox.queue.lanes import Lanes
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -161,12 +160,10 @@ def test_a_body_that_does_not_fit_its_model_is_permanent(body: bytes) -> None:
 
 
 def context(*, event_id: str = "evt-1", handler: str = "acme.fulfil", attempt: int = 1) -> Context:
-    table, clock = MemoryTable(), ManualClock(NOW)
+    ports = replace(World().ports, clock=ManualClock(NOW))
     run = Run("acme", event_id, handler, "paid", Status.PROCESSING, attempt_count=attempt)
-    journal = EffectJournal(table, run, received_at=NOW)
-    effects = Effects(journal, run, clock=clock, end=NOW + timedelta(seconds=50))
-    secrets = SecretCache(store=MemorySecrets(), clock=clock)
-    jobs = Jobs(table=table, lanes=Lanes({}), secrets=secrets, clock=clock)
+    journal = EffectJournal(ports.table, run, received_at=NOW)
+    effects = Effects(journal, run, clock=ports.clock, end=NOW + timedelta(seconds=50))
     return Context(
         source="acme",
         event_id=event_id,
@@ -176,8 +173,8 @@ def context(*, event_id: str = "evt-1", handler: str = "acme.fulfil", attempt: i
         destinations={"crm": DestinationSpec("crm", "https://crm.example")},
         secrets=lambda name: {"crm": ("current", "previous")}.get(name, ()),
         effects=effects,
-        waiting=jobs.of(run, effects, received_at=NOW),
-        gate=Gate(table=table, clock=clock, randomness=SeededRandomness(1)),
+        waiting=Jobs(ports).of(run, effects, received_at=NOW),
+        gate=Gate(ports),
     )
 
 

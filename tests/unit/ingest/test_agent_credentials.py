@@ -15,7 +15,6 @@ from webhook_inbox.domain.manifest import SourceSpec
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import Fetch
 from webhook_inbox.domain.provider import Identity, Verified
-from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.handlers.context import Context
 from webhook_inbox.handlers.event import Event
 from webhook_inbox.ingest.events import batch_event, item_event
@@ -255,13 +254,9 @@ class Issuer:
 
 def partnered(inbox: Agents, issuer: Issuer) -> None:
     inbox.ingest = Ingest(
-        manifest=inbox.manifest,
+        inbox.manifest,
+        replace(inbox.ports, secret_store=MemorySecrets({}), fetcher=issuer),
         providers=load,
-        table=inbox.table,
-        lanes=inbox.lanes,
-        blobs=inbox.blobs,
-        secrets=SecretCache(store=MemorySecrets({}), clock=inbox.clock),
-        fetcher=issuer,
     )
 
 

@@ -69,13 +69,7 @@ class Captured(World):
         super().deploy(manifest)
         if hasattr(self, "case"):
             self.ingest = Ingest(
-                manifest=manifest,
-                providers=providers.load,
-                table=self.table,
-                lanes=self.lanes,
-                blobs=self.blobs,
-                secrets=self.secrets,
-                fetcher=self.case,
+                manifest, replace(self.ports, fetcher=self.case), providers=providers.load
             )
 
     def arrives(self, delivery: Delivery, later: timedelta = timedelta(0)) -> Receipt:

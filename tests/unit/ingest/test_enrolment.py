@@ -12,7 +12,6 @@ from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.domain.manifest import SourceSpec
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import Vault
-from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.ingest import enrolment
 from webhook_inbox.ingest.ingest import Ingest
 from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
@@ -28,15 +27,7 @@ def ingest(world: World) -> Ingest:
 
 def ingest_with(world: World, vault: Vault) -> Ingest:
     """Returns an ingest container with this store of secrets."""
-    return Ingest(
-        manifest=with_source(ASANA),
-        providers=providers.load,
-        table=world.table,
-        lanes=world.lanes,
-        blobs=world.blobs,
-        secrets=SecretCache(store=world.vault, clock=world.clock),
-        vault=vault,
-    )
+    return Ingest(with_source(ASANA), replace(world.ports, vault=vault), providers=providers.load)
 
 
 def offer(world: World, ingest: Ingest, secret: str = OFFERED) -> Receipt:

@@ -14,10 +14,8 @@ from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.domain.manifest import Order
 from webhook_inbox.domain.model import EventStatus, Status
 from webhook_inbox.domain.ports import Item
-from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.handlers.approvals.decisions import ApprovalOutcome
 from webhook_inbox.handlers.approvals.hold import ApprovalRequest, holds
-from webhook_inbox.ingest.deduplication import IdempotentReceiver
 from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
 from webhook_inbox.ingest.rejected import RejectedFilter, find
 from webhook_inbox.ingest.release import Reverification
@@ -308,21 +306,10 @@ def test_a_released_delivery_with_a_known_body_is_held(world: World) -> None:
     world.deliver("second", source="github", body=BODY, secret="a-later-secret")
     send(world, "first")
     world.vault.rotate("github", "a-later-secret")
-    secrets = SecretCache(store=world.vault, clock=world.clock)
-    judge = Reverification(
-        manifest=world.manifest,
-        providers=providers.load,
-        table=world.table,
-        blobs=world.blobs,
-        secrets=secrets,
-    )
-    receiver = IdempotentReceiver(
-        manifest=world.manifest, table=world.table, lanes=world.lanes, blobs=world.blobs
-    )
+    judge = Reverification(world.manifest, replace(world.ports), providers=providers.load)
     (kept,) = find(world.table, "github", RejectedFilter(), now=world.now)
-    told: Any = {"by": person("kim"), "randomness": world.randomness, "now": world.now}
-    told["reason"] = "the secret was wrong"
-    assert judge.release(kept, receiver, **told).verdict is IngestOutcome.HELD
+    told: Any = {"by": person("kim"), "reason": "the secret was wrong", "now": world.now}
+    assert judge.release(kept, **told).verdict is IngestOutcome.HELD
     world.run_until_quiet()
     assert [event_id for _, event_id, _ in world.handled] == ["first"]
     assert request(world).identical_to == "first"

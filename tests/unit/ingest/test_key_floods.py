@@ -17,7 +17,6 @@ from webhook_inbox.domain.errors import NotPublished, Unavailable
 from webhook_inbox.domain.manifest import SourceSpec
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import Fetch
-from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.ingest.ingest import Ingest
 from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
 from webhook_inbox.ingest.verification import MISSES
@@ -87,13 +86,9 @@ class Site:
         for secret in self.case.secrets:
             world.vault.rotate("it", secret)
         self.ingest = Ingest(
-            manifest=with_source(SourceSpec("it", name, "it", settings=example(name))),
+            with_source(SourceSpec("it", name, "it", settings=example(name))),
+            replace(world.ports, fetcher=self.internet),
             providers=providers.load,
-            table=world.table,
-            lanes=world.lanes,
-            blobs=world.blobs,
-            secrets=SecretCache(store=world.vault, clock=world.clock),
-            fetcher=self.internet,
         )
 
     def another(self, number: int) -> Delivery:

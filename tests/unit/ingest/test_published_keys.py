@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from webhook_inbox.domain.errors import Reason, Rejected, Unavailable
-from webhook_inbox.domain.ports import NOWHERE, Fetch
+from webhook_inbox.domain.ports import UNAVAILABLE_FETCHER, Fetch
 from webhook_inbox.ingest.verification import CAPACITY, MISSES, PublishedKeys
 
 NOW = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
@@ -65,7 +65,7 @@ def test_what_is_known_outlives_an_outage_for_a_day(
 
 
 def test_what_was_never_had_is_unavailable() -> None:
-    assert reason(PublishedKeys(NOWHERE), KEY) is Reason.KEY_UNAVAILABLE
+    assert reason(PublishedKeys(UNAVAILABLE_FETCHER), KEY) is Reason.KEY_UNAVAILABLE
 
 
 def test_a_failed_verification_fetches_again_but_not_for_every_forgery(

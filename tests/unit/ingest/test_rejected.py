@@ -18,11 +18,10 @@ from webhook_inbox import providers
 from webhook_inbox.domain.errors import NotPublished
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.ports import NOWHERE, Fetch, Fetcher, Item
+from webhook_inbox.domain.ports import UNAVAILABLE_FETCHER, Fetch, Fetcher, Item
 from webhook_inbox.domain.provider import Sample, Verified
-from webhook_inbox.domain.secrets import TOKEN_KEY, SecretCache
+from webhook_inbox.domain.secrets import TOKEN_KEY
 from webhook_inbox.domain.timestamps import to_ms, to_seconds
-from webhook_inbox.ingest.deduplication import IdempotentReceiver
 from webhook_inbox.ingest.ingest import Ingest
 from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
 from webhook_inbox.ingest.rejected import RejectedFilter, find
@@ -48,18 +47,10 @@ class Site:
         if secret:
             world.vault.rotate("it", secret)
         self.ingest = Ingest(
-            manifest=self.manifest,
+            self.manifest,
+            replace(world.ports, fetcher=signed("google-pubsub")),
             providers=providers.load,
-            table=world.table,
-            lanes=world.lanes,
-            blobs=world.blobs,
-            secrets=self.secrets,
-            fetcher=signed("google-pubsub"),
         )
-
-    @property
-    def secrets(self) -> SecretCache:
-        return SecretCache(store=self.world.vault, clock=self.world.clock)
 
     def receive(self, delivery: Delivery) -> Receipt:
         """Receives a delivery; no two come in one millisecond."""
@@ -77,26 +68,14 @@ class Site:
         bodies = [payloads.unpack(r, self.world.blobs) for r in rows if "body_encoding" in r]
         return repr([rows, bodies])
 
-    def verdicts(self, fetcher: Fetcher = NOWHERE) -> list[ReverifiedDelivery]:
+    def verdicts(self, fetcher: Fetcher = UNAVAILABLE_FETCHER) -> list[ReverifiedDelivery]:
         """Re-verifies with the current secrets."""
         judge = Reverification(
-            manifest=self.manifest,
-            providers=providers.load,
-            table=self.world.table,
-            blobs=self.world.blobs,
-            secrets=self.secrets,
-            fetcher=fetcher,
-        )
-        receiver = IdempotentReceiver(
-            manifest=self.manifest,
-            table=self.world.table,
-            lanes=self.world.lanes,
-            blobs=self.world.blobs,
+            self.manifest, replace(self.world.ports, fetcher=fetcher), providers=providers.load
         )
         found = find(self.world.table, "it", RejectedFilter(), now=NOW)
         told: Any = {"by": person("me"), "reason": "the secret was wrong", "now": NOW}
-        told["randomness"] = self.world.randomness
-        return [judge.release(one, receiver, **told) for one in list(found)]
+        return [judge.release(one, **told) for one in list(found)]
 
 
 # -- secrets in rows
@@ -568,13 +547,7 @@ class OneKey:
 def replace_fetcher(site: Site, case: Case) -> Ingest:
     """Returns the site's ingest with this case's internet."""
     return Ingest(
-        manifest=site.manifest,
-        providers=providers.load,
-        table=site.world.table,
-        lanes=site.world.lanes,
-        blobs=site.world.blobs,
-        secrets=site.secrets,
-        fetcher=OneKey(case),
+        site.manifest, replace(site.world.ports, fetcher=OneKey(case)), providers=providers.load
     )
 
 

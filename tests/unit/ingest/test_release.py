@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -11,8 +10,7 @@ from tests.unit.support.people import person
 from tests.unit.support.world import World, with_source
 from webhook_inbox import providers
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
-from webhook_inbox.domain.secrets import TOKEN_KEY, SecretCache
-from webhook_inbox.ingest.deduplication import IdempotentReceiver
+from webhook_inbox.domain.secrets import TOKEN_KEY
 from webhook_inbox.ingest.ingest import Ingest
 from webhook_inbox.ingest.receipt import IngestOutcome
 from webhook_inbox.ingest.rejected import RejectedDelivery, RejectedFilter, find
@@ -39,37 +37,13 @@ class Stage:
 
     def _ingest(self) -> Ingest:
         return Ingest(
-            manifest=self.manifest,
-            providers=providers.load,
-            table=self.world.table,
-            lanes=self.world.lanes,
-            blobs=self.world.blobs,
-            secrets=self.secrets,
-            fetcher=self.case,
+            self.manifest, replace(self.world.ports, fetcher=self.case), providers=providers.load
         )
-
-    @property
-    def secrets(self) -> SecretCache:
-        return SecretCache(store=self.world.vault, clock=self.world.clock)
 
     @property
     def judge(self) -> Reverification:
         return Reverification(
-            manifest=self.manifest,
-            providers=providers.load,
-            table=self.world.table,
-            blobs=self.world.blobs,
-            secrets=self.secrets,
-            fetcher=self.case,
-        )
-
-    @property
-    def acceptance(self) -> IdempotentReceiver:
-        return IdempotentReceiver(
-            manifest=self.manifest,
-            table=self.world.table,
-            lanes=self.world.lanes,
-            blobs=self.world.blobs,
+            self.manifest, replace(self.world.ports, fetcher=self.case), providers=providers.load
         )
 
     @property
@@ -79,13 +53,7 @@ class Stage:
 
     def release(self) -> ReleaseVerdict | IngestOutcome:
         world = self.world
-        told: Any = {
-            "by": person("me"),
-            "randomness": world.randomness,
-            "now": world.now,
-            "reason": "why",
-        }
-        done = self.judge.release(self.kept, self.acceptance, **told)
+        done = self.judge.release(self.kept, by=person("me"), reason="why", now=world.now)
         return done.verdict
 
 

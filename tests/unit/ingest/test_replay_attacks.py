@@ -202,9 +202,7 @@ def test_guards_of_two_sources_are_apart() -> None:
 def test_recording_reports_a_table_that_is_down(world: World) -> None:
     send(world, "first")
     event = replace(world.overview("first", "github").event, event_id="other")
-    receiver = IdempotentReceiver(
-        manifest=world.manifest, table=world.table, lanes=world.lanes, blobs=world.blobs
-    )
+    receiver = IdempotentReceiver(world.manifest, world.ports)
     world.plan.fail("PutItem")
     with pytest.raises(Unavailable):
         receiver.record(event)

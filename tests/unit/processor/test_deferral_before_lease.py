@@ -32,7 +32,7 @@ def world() -> World:
 
 
 def open_circuit(world: World) -> None:
-    gate = Gate(table=world.table, clock=world.clock, randomness=world.randomness)
+    gate = Gate(world.ports)
     gate.enter(CRM, {}, until=world.now + timedelta(seconds=30))
     gate.report(CRM, CallOutcome.failed())
 
@@ -155,7 +155,7 @@ def test_who_would_wait_past_its_maximum_age_is_given_up_unasked(world: World) -
     slow = replace(CRM, breaker=BreakerSpec(failures=1, recovery=120))
     world.deploy(replace(MANIFEST, handlers={NAME: spec}, destinations={"crm": slow}))
     world.clock.advance(seconds=61)
-    gate = Gate(table=world.table, clock=world.clock, randomness=world.randomness)
+    gate = Gate(world.ports)
     gate.enter(slow, {}, until=world.now + timedelta(seconds=30))
     gate.report(slow, CallOutcome.failed())
     world.deliver()

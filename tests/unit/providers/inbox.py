@@ -7,22 +7,14 @@ from datetime import timedelta
 from itertools import count
 
 from tests.unit.providers.cases import Case
-from webhook_inbox.adapters.memory import (
-    ManualClock,
-    MemoryBlobs,
-    MemoryQueue,
-    MemorySecrets,
-    MemoryTable,
-)
+from tests.unit.support.world import World
 from webhook_inbox.domain.errors import Permanent
 from webhook_inbox.domain.manifest import SPLIT, SPLITTER, HandlerSpec, Manifest, SourceSpec
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.secrets import TOKEN_KEY, SecretCache
+from webhook_inbox.domain.secrets import TOKEN_KEY
 from webhook_inbox.ingest.batches import BatchProgress, Splitter
 from webhook_inbox.ingest.ingest import Ingest
 from webhook_inbox.ingest.receipt import Receipt
-from webhook_inbox.ledger.queries import Ledger
-from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.message import RunMessage
 
 HANDLER = HandlerSpec("it.run", "module", "function", "it", ("*",))
@@ -53,31 +45,12 @@ class CaseInbox:
         spec = SourceSpec("it", case.provider_name, "it", types=("*",))
         handlers = {each.name: each for each in (HANDLER, SPLITTER)}
         manifest = Ignoring("test", "1", {"it": spec}, handlers, ignored=ignored)
-        clock, table, blobs = ManualClock(), MemoryTable(), MemoryBlobs()
-        self.queue = MemoryQueue(clock, name="default")
-        lanes = Lanes({"default": self.queue})
-        self.ingest = Ingest(
-            manifest=manifest,
-            providers=lambda _: case.provider,
-            table=table,
-            lanes=lanes,
-            blobs=blobs,
-            secrets=SecretCache(
-                store=MemorySecrets({"it": live, TOKEN_KEY: ("a-key-that-the-stack-made",)}),
-                clock=clock,
-            ),
-            fetcher=case,
-        )
-        self._splitter = Splitter(
-            manifest=manifest,
-            providers=lambda _: case.provider,
-            table=table,
-            lanes=lanes,
-            blobs=blobs,
-            clock=clock,
-        )
-        self._ledger = Ledger(table=table, blobs=blobs)
-        self._clock = clock
+        world = World(manifest, secrets={"it": live, TOKEN_KEY: ("a-key-that-the-stack-made",)})
+        ports = replace(world.ports, fetcher=case)
+        self.queue = world.queues["default"]
+        self.ingest = Ingest(manifest, ports, providers=lambda _: case.provider)
+        self._splitter = Splitter(manifest, ports, providers=lambda _: case.provider)
+        self._ledger, self._clock = world.ledger, world.clock
         self._numbers = count(1)
         self.started: set[str] = set()
 

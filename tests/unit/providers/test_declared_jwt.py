@@ -31,7 +31,7 @@ from tests.unit.providers.tokens import (
 )
 from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.ports import NOWHERE, Fetch
+from webhook_inbox.domain.ports import UNAVAILABLE_FETCHER, Fetch
 from webhook_inbox.domain.provider import Sample, Verified
 from webhook_inbox.ingest.verification import PublishedKeys, verify
 
@@ -181,7 +181,7 @@ def test_keys_are_fetched_from_where_inbox_toml_says_whatever_a_token_says() -> 
 
 @pytest.mark.parametrize("written", ["", "x", "a.b.c", token(PLANNER, alg="RS512")])
 def test_nothing_is_fetched_for_what_no_key_could_have_made(written: str) -> None:
-    keys = PublishedKeys(NOWHERE)
+    keys = PublishedKeys(UNAVAILABLE_FETCHER)
 
     with pytest.raises(Rejected, match=r"malformed|missing-signature"):
         verify(provider(jwks=JWKS), sent(written), (), keys)
@@ -192,7 +192,12 @@ def test_nothing_is_fetched_for_what_no_key_could_have_made(written: str) -> Non
 )
 def test_a_token_that_claims_something_else_asks_for_no_key(claimed: dict[str, Any]) -> None:
     with pytest.raises(Rejected) as raised:
-        verify(provider(jwks=JWKS), sent(token(PLANNER, **claimed)), (), PublishedKeys(NOWHERE))
+        verify(
+            provider(jwks=JWKS),
+            sent(token(PLANNER, **claimed)),
+            (),
+            PublishedKeys(UNAVAILABLE_FETCHER),
+        )
 
     assert raised.value.reason is not Reason.KEY_UNAVAILABLE
 

@@ -1,6 +1,7 @@
 """The pass over the due index: a budget for each handler, and turns."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import timedelta
 from threading import current_thread
 from typing import Any, TypeVar
@@ -58,22 +59,11 @@ def woken(world: World, handler_name: str) -> int:
     return sum(row["status"] == Status.PENDING for row in runs)
 
 
-def reconciler(world: World, **parts: Any) -> Reconciler:
-    return Reconciler(
-        manifest=world.manifest,
-        ledger=world.ledger,
-        table=world.table,
-        lanes=world.lanes,
-        dlqs=world.dlqs,
-        blobs=world.blobs,
-        clock=world.clock,
-        **parts,
-    )
-
-
 def few_at_once(world: World) -> ReconcilerReport:
     """Runs a pass in which each handler may send a few runs."""
-    return reconciler(world, drain=FEW).run(deadline=world.now + timedelta(minutes=5))
+    return Reconciler(world.manifest, world.ports, drain=FEW).run(
+        deadline=world.now + timedelta(minutes=5)
+    )
 
 
 # -- one handler's backlog and another's runs
@@ -252,7 +242,9 @@ def test_the_writes_of_a_page_and_the_sends_are_made_at_the_same_time() -> None:
     park(world, 90, type_="bulk")
     world.clock.advance(hours=2)
     world.plan.operations()
-    reconciler(world, parallel=noting).run(deadline=world.now + timedelta(minutes=5))
+    Reconciler(world.manifest, replace(world.ports, parallel=noting)).run(
+        deadline=world.now + timedelta(minutes=5)
+    )
     assert sum(noting.sizes[1:]) == 90 + 9  # the first pages are read before
     assert world.plan.operations().count("SendMessageBatch") == 9
 
@@ -268,9 +260,8 @@ def test_threads_send_every_run_once() -> None:
         return update(*parts, **named)
 
     world.table.update = noted  # type: ignore[method-assign]
-    report = reconciler(world, parallel=ThreadParallel(8)).run(
-        deadline=world.now + timedelta(minutes=5)
-    )
+    ports = replace(world.ports, parallel=ThreadParallel(8))
+    report = Reconciler(world.manifest, ports).run(deadline=world.now + timedelta(minutes=5))
     assert report.count(Action.RESUMED) == 250
     assert len(set(world.queues["default"].bodies)) == 250
     assert any(name.startswith("parallel") for name in names)

@@ -385,13 +385,13 @@ def test_an_entry_that_lags_behind_its_row_is_passed_over(world: World) -> None:
 
 def test_two_reconcilers_at_once_send_once(world: World) -> None:
     overdue(world)
-    send, sent = world.lanes.send, []
+    send, sent = world.queues["default"].send, []
 
-    def overlapped(references: object, **parts: int) -> None:
-        sent.append(list(references))  # type: ignore[call-overload]
-        send(sent[-1], **parts)
+    def overlapped(messages: object) -> object:
+        sent.append(list(messages))  # type: ignore[call-overload]
+        return send(sent[-1])
 
-    world.lanes.send = overlapped  # type: ignore[method-assign,assignment]
+    world.queues["default"].send = overlapped  # type: ignore[method-assign,assignment]
     world.table.lag = lambda unseen: unseen  # both read the same old entry
     first = world.reconcile()
     world.clock.advance(seconds=1)

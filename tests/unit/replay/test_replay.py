@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
@@ -557,16 +557,7 @@ class CountingParallel(InTurn):
 def counting(world: World) -> CountingParallel:
     """Lets the world replay with a double that counts."""
     parallel = CountingParallel()
-    world.replayer = Replay(
-        manifest=world.manifest,
-        ledger=world.ledger,
-        table=world.table,
-        lanes=world.lanes,
-        dlqs=world.dlqs,
-        clock=world.clock,
-        randomness=world.randomness,
-        parallel=parallel,
-    )
+    world.replayer = Replay(world.manifest, replace(world.ports, parallel=parallel))
     return parallel
 
 

@@ -273,13 +273,7 @@ class Scenario:
         world.processor = world.new_processor(clients=_chat, api_url="https://inbox.example")
         accept(world, "evt-asked")
         self._work_on("evt-asked")
-        requests = ApprovalRequests(
-            table=world.table,
-            manifest=MANIFEST,
-            lanes=world.lanes,
-            clock=world.clock,
-            randomness=world.randomness,
-        )
+        requests = ApprovalRequests(MANIFEST, world.ports)
         [row] = world.table.query("event#acme#evt-asked", sk_prefix="approval#")
         said = requests.decide(RequestRow(row).address, "ann", Word.APPROVE, "checked")
         assert said == "recorded", said

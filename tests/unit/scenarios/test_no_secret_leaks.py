@@ -10,7 +10,6 @@ from tests.unit.support.world import ACME, SECRET, World, with_source
 from webhook_inbox import providers
 from webhook_inbox.domain.errors import Deferred, Permanent, Transient
 from webhook_inbox.domain.manifest import SourceSpec
-from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.ingest.ingest import Ingest
 from webhook_inbox.ingest.receipt import IngestOutcome
 from webhook_inbox.ledger.payloads import unpack
@@ -37,15 +36,7 @@ def receiving(case: Case, world: World) -> Ingest:
     spec = SourceSpec("it", case.provider_name, "it", settings=example(case.provider_name))
     if case.secrets:
         world.vault.rotate("it", case.secrets[0])
-    return Ingest(
-        manifest=with_source(spec),
-        providers=providers.load,
-        table=world.table,
-        lanes=world.lanes,
-        blobs=world.blobs,
-        secrets=SecretCache(store=world.vault, clock=world.clock),
-        fetcher=case,
-    )
+    return Ingest(with_source(spec), replace(world.ports, fetcher=case), providers=providers.load)
 
 
 @pytest.mark.parametrize("provider_name", NAMES)

@@ -97,33 +97,26 @@ class ApprovingWorld(World):
         args = self.args
         ctx.effect("refund", lambda _: self.refunds.append(args), args=args, approve=self.approval)
 
-    def new_processor(self, **more: Any) -> Processor:
+    def deploy(self, manifest: Manifest) -> None:
         """See `World`."""
-        return super().new_processor(clients=lambda *_: self.chat, api_url=API_URL, **more)
+        self.ports = replace(self.ports, clients=lambda *_: self.chat)
+        super().deploy(manifest)
+
+    def new_processor(self, **adapters: Any) -> Processor:
+        """See `World`."""
+        return super().new_processor(api_url=API_URL, **adapters)
 
     # -- people
 
     @property
     def requests(self) -> ApprovalRequests:
         """The requests, as the page of the links reads and decides them."""
-        return ApprovalRequests(
-            table=self.table,
-            manifest=self.manifest,
-            lanes=self.lanes,
-            clock=self.clock,
-            randomness=self.randomness,
-        )
+        return ApprovalRequests(self.manifest, self.ports)
 
     @property
     def approvals(self) -> Approvals:
         """The approvals, as `webhookctl hold` decides them."""
-        return Approvals(
-            manifest=self.manifest,
-            table=self.table,
-            lanes=self.lanes,
-            clock=self.clock,
-            randomness=self.randomness,
-        )
+        return Approvals(self.manifest, self.ports)
 
     def asked(self, *events: str) -> RequestRow:
         """Delivers an event whose refund is then asked; returns the request."""

@@ -79,9 +79,7 @@ class Batches(World):
         body = written(*items)
         delivery = Delivery("mail", "POST", "/webhooks/mail", "", {}, body, self.now, "request-1")
         event = batch_event(delivery, providers.load(source), Verified(0, "signature", body))
-        taking = IdempotentReceiver(
-            manifest=self.manifest, table=self.table, lanes=self.lanes, blobs=self.blobs
-        )
+        taking = IdempotentReceiver(self.manifest, self.ports)
         assert taking.take(event).outcome is IngestOutcome.ACCEPTED
         return event.event_id
 
@@ -94,12 +92,9 @@ class Batches(World):
     def splitter(self, **changes: Any) -> Splitter:
         """Returns a splitter by a provider that differs from SendGrid's in this."""
         return Splitter(
-            manifest=self.manifest,
+            self.manifest,
+            self.ports,
             providers=lambda spec: replace(providers.load(spec), **changes),
-            table=self.table,
-            lanes=self.lanes,
-            blobs=self.blobs,
-            clock=self.clock,
         )
 
     def split_of(self, batch: str) -> Run:

@@ -22,13 +22,7 @@ FINGERPRINT = "doubt:lease-1"
 
 def deciding(world: World) -> Approvals:
     """Returns the use case as an operator's process has it."""
-    return Approvals(
-        manifest=world.manifest,
-        table=world.table,
-        lanes=world.lanes,
-        clock=world.clock,
-        randomness=world.randomness,
-    )
+    return Approvals(world.manifest, world.ports)
 
 
 def hold(

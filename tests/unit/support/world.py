@@ -5,7 +5,7 @@ ledger. Nothing here knows the protocol; it only moves messages as SQS and Lambd
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -13,15 +13,14 @@ from typing import Any, Final
 from tests.unit.support.faults import Plan
 from webhook_inbox import providers
 from webhook_inbox.adapters.memory import (
-    InlineExecutor,
     ManualClock,
-    MemoryBlobs,
-    MemoryFifo,
     MemoryQueue,
     MemorySecrets,
     MemoryTable,
-    SeededRandomness,
+    add_lanes,
+    memory_ports,
 )
+from webhook_inbox.adapters.memory.ports import RECEIVES
 from webhook_inbox.domain.errors import Permanent
 from webhook_inbox.domain.manifest import (
     Backoff,
@@ -59,12 +58,15 @@ from webhook_inbox.replay.request import FILTERS, ReplayRequest
 
 SECRET: Final = "a-secret-of-the-provider"
 VISIBILITY: Final = ceil_seconds(VISIBILITY_TIMEOUT)
+MAX_RECEIVES: Final = RECEIVES[False]
 # The ages at which the reconciler reads an event; the second look goes in steps.
 LOOKS: Final = (FIRST_LOOK, SECOND_LOOK, SECOND_LOOK + SECOND_STEP)
-MAX_RECEIVES: Final = 5
-SERIAL_RECEIVES: Final = 1000
-WEEK: Final = timedelta(days=7)
-DLQ_RETENTION: Final = timedelta(days=14)
+SECRETS: Final = {
+    "acme": (SECRET,),
+    "github": (SECRET,),
+    APPROVAL_KEY: ("a-key-for-links",),
+    COMPLETION_KEY: ("a-key-of-the-stack",),
+}
 BODY: Final = b'{"id": "evt-1", "type": "paid", "amount": 42}'
 
 # "acme" signs its id and a time; "github" signs the body alone.
@@ -121,17 +123,28 @@ class World:
         plan: which calls fail.
     """
 
-    def __init__(self, manifest: Manifest = MANIFEST, *, seed: int = 0) -> None:
+    def __init__(
+        self,
+        manifest: Manifest = MANIFEST,
+        *,
+        seed: int = 0,
+        secrets: Mapping[str, tuple[str, ...]] = SECRETS,
+    ) -> None:
         self.clock = ManualClock()
-        self.randomness = SeededRandomness(seed)
         self.plan = Plan()
-        self.table = LedgerTable(faults=self.plan)
-        self.blobs = MemoryBlobs(faults=self.plan)
-        values = {"acme": (SECRET,), "github": (SECRET,), COMPLETION_KEY: ("a-key-of-the-stack",)}
-        values[APPROVAL_KEY] = ("a-key-for-links",)
-        self.vault = MemorySecrets(values, faults=self.plan)
-        self.queues: dict[str, MemoryQueue] = {}
-        self.dlqs: dict[str, MemoryQueue] = {}
+        self.ports = memory_ports(
+            manifest,
+            clock=self.clock,
+            seed=seed,
+            table=LedgerTable(faults=self.plan),
+            secrets=MemorySecrets(secrets, faults=self.plan),
+            faults=self.plan,
+        )
+        self.table = self.ports.table
+        self.blobs = self.ports.blobs
+        self.vault = self.ports.secret_store
+        self.queues, self.dlqs = self.ports.queues, self.ports.dlqs
+        self.randomness = self.ports.randomness
         self.handled: list[tuple[str, str, int]] = []
         self.behaviours: dict[str, Behaviour] = {}
         self.broken: dict[str, BaseException] = {}
@@ -144,72 +157,32 @@ class World:
         # As the reconciler does within a minute.
         due_handlers.deploy(self.table, manifest.handlers, now=self.now)
         self.plan.calls.clear()
-        for lane in manifest.lanes:
-            if lane not in self.queues:
-                fifo = lane in manifest.serial_lanes
-                kind = MemoryFifo if fifo else MemoryQueue
-                dlq = kind(self.clock, name=f"{lane}-dlq", retention=DLQ_RETENTION)
-                dlq.faults = self.plan
-                self.dlqs[lane] = dlq
-                self.queues[lane] = kind(
-                    self.clock,
-                    name=lane,
-                    dead_letters=dlq,
-                    max_receive_count=SERIAL_RECEIVES if fifo else MAX_RECEIVES,
-                    retention=DLQ_RETENTION if fifo else WEEK,
-                    faults=self.plan,
-                )
-        self.lanes = Lanes(self.queues)
-        self.secrets = SecretCache(store=self.vault, clock=self.clock)
+        add_lanes(self.ports, manifest, faults=self.plan)
+        self.ports = replace(self.ports, table=self.table, blobs=self.blobs)
         self.ingest = self.new_ingest()
         self.processor = self.new_processor()
-        self.replayer = Replay(
-            manifest=manifest,
-            ledger=self.ledger,
-            table=self.table,
-            lanes=self.lanes,
-            dlqs=self.dlqs,
-            clock=self.clock,
-            randomness=self.randomness,
-        )
-        self.completions = Completions(
-            manifest=manifest, table=self.table, lanes=self.lanes, clock=self.clock
-        )
-        self.reconciler = Reconciler(
-            manifest=manifest,
-            ledger=self.ledger,
-            table=self.table,
-            lanes=self.lanes,
-            dlqs=self.dlqs,
-            blobs=self.blobs,
-            clock=self.clock,
-        )
+        self.replayer = Replay(manifest, self.ports)
+        self.completions = Completions(manifest, self.ports)
+        self.reconciler = Reconciler(manifest, self.ports)
+
+    @property
+    def secrets(self) -> SecretCache:
+        """The cache of its functions but ingest."""
+        return self.ports.secrets
+
+    @property
+    def lanes(self) -> Lanes:
+        """The work queues."""
+        return Lanes(self.queues)
 
     def new_ingest(self, provider: Callable[[SourceSpec], Provider] = providers.load) -> Ingest:
         """Returns another ingest container; its secrets are not cached yet."""
-        return Ingest(
-            manifest=self.manifest,
-            providers=provider,
-            table=self.table,
-            lanes=self.lanes,
-            blobs=self.blobs,
-            secrets=SecretCache(store=self.vault, clock=self.clock),
-        )
+        return Ingest(self.manifest, replace(self.ports), providers=provider)
 
-    def new_processor(self, **more: Any) -> Processor:
+    def new_processor(self, *, api_url: str = "", **adapters: Any) -> Processor:
         """Returns another processor container, which knows that its handlers are registered."""
-        processor = Processor(
-            manifest=self.manifest,
-            handlers=self._load,
-            table=self.table,
-            lanes=self.lanes,
-            blobs=self.blobs,
-            secrets=self.secrets,
-            executor=InlineExecutor(self.clock),
-            clock=self.clock,
-            randomness=self.randomness,
-            **more,
-        )
+        ports = replace(self.ports, **adapters) if adapters else self.ports
+        processor = Processor(self.manifest, ports, handlers=self._load, api_url=api_url)
         processor._listed._known.update(self.manifest.handlers)
         return processor
 
@@ -286,8 +259,7 @@ class World:
         self, message: Message, *, by: str = "worker-1", lane: str = "default", seconds: float = 60
     ) -> RunResult:
         """Processes a message and leaves it in the queue, as a worker does that is killed then."""
-        most = SERIAL_RECEIVES if self.queues[lane].fifo else MAX_RECEIVES
-        worker = Worker(by, "v1", lane, most)
+        worker = Worker(by, "v1", lane, RECEIVES[self.queues[lane].fifo])
         deadline = self.now + timedelta(seconds=seconds)
         return self.processor.process(message, worker=worker, deadline=deadline)
 

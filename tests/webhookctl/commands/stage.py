@@ -29,7 +29,6 @@ from webhook_inbox.domain.ports import Blobs, Clock, Queue, Table
 from webhook_inbox.domain.secrets import TOKEN_KEY
 from webhook_inbox.ledger.lease import Lease, claim
 from webhook_inbox.ledger.queries import Ledger
-from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.message import RunMessage
 from webhookctl.__main__ import main
 from webhookctl.invocation import World as Outside
@@ -103,9 +102,9 @@ class StagedTarget(Target):
     """A target whose queues are the inbox's own; its table and bucket are moto's."""
 
     @property
-    def lanes(self) -> Lanes:
-        lanes: Lanes = self.client("lanes")
-        return lanes
+    def queues(self) -> Mapping[str, Queue]:
+        queues: Mapping[str, Queue] = self.client("queues")
+        return queues
 
     @property
     def dlqs(self) -> Mapping[str, Queue]:
@@ -245,7 +244,7 @@ class Cli:
             "lambda": self.replay,
             "table": self.inbox.table,
             "blobs": self.inbox.blobs,
-            "lanes": self.inbox.lanes,
+            "queues": self.inbox.queues,
             "dlqs": self.inbox.dlqs,
         }
         return doubles[service] if service in doubles else client(service)

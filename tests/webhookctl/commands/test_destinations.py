@@ -38,7 +38,7 @@ def cli(cli: Cli) -> Cli:
 
 @pytest.fixture
 def gate(inbox: Inbox) -> Gate:
-    return Gate(table=inbox.table, clock=inbox.clock, randomness=inbox.randomness)
+    return Gate(inbox.ports)
 
 
 def fail(gate: Gate, times: int) -> None:

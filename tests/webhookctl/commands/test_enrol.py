@@ -1,6 +1,7 @@
 """`secrets enrol`: a source waits for its provider's secret, for as long as it is told."""
 
 import getpass
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,7 +13,6 @@ from webhook_inbox.adapters.aws.secrets_manager import SecretsManagerStore
 from webhook_inbox.domain.manifest import SourceSpec
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.secret_document import SOURCES
-from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.ingest.enrolment import key
 from webhook_inbox.ingest.ingest import Ingest
 from webhook_inbox.ingest.receipt import Receipt
@@ -35,13 +35,9 @@ def offer(inbox: Inbox, secret: str = OFFERED) -> Receipt:
     """Creates the webhook, as the provider sees it: its first request offers the secret."""
     vault = SecretsManagerStore(client("secretsmanager"), documents().id(SOURCES), keys={})
     ingest = Ingest(
-        manifest=with_source(SourceSpec("asana", "asana", "asana-key")),
+        with_source(SourceSpec("asana", "asana", "asana-key")),
+        replace(inbox.ports, secret_store=vault, vault=vault),
         providers=load,
-        table=inbox.table,
-        lanes=inbox.lanes,
-        blobs=inbox.blobs,
-        secrets=SecretCache(store=vault, clock=inbox.clock),
-        vault=vault,
     )
     headers = {"x-hook-secret": secret, "content-type": "application/json"}
     path = "/webhooks/asana"

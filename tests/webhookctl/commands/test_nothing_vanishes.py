@@ -45,13 +45,7 @@ def by_policy(inbox: Inbox) -> None:
 def by_person(inbox: Inbox) -> None:
     inbox.script(NAME, Held("a large refund"))
     _run(inbox)
-    approvals = Approvals(
-        manifest=MANIFEST,
-        table=inbox.table,
-        lanes=inbox.lanes,
-        clock=inbox.clock,
-        randomness=inbox.randomness,
-    )
+    approvals = Approvals(MANIFEST, inbox.ports)
     [run] = inbox.overview().runs
     approvals.deny(ApprovalRequest(run), by=ANN, reason="fraud")
 

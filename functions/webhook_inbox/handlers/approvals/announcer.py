@@ -15,8 +15,8 @@ from webhook_inbox.domain.error_text import describe, shorten
 from webhook_inbox.domain.errors import ConditionFailed, Permanent, Transient, Unavailable
 from webhook_inbox.domain.manifest import ApproversSpec
 from webhook_inbox.domain.model import RequestState
-from webhook_inbox.domain.ports import Clock
-from webhook_inbox.domain.secrets import APPROVAL_KEY, SecretCache
+from webhook_inbox.domain.ports import Ports
+from webhook_inbox.domain.secrets import APPROVAL_KEY
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.handlers.approvals.approvers import people_of
 from webhook_inbox.handlers.approvals.gate import ApprovalGate, ApprovalPending
@@ -37,21 +37,6 @@ SUBJECT_LIMIT: Final = 99
 REASON_LIMIT: Final = 200
 
 
-class Topics(Protocol):
-    """Publishes to topics of Amazon SNS."""
-
-    def publish(self, arn: str, subject: str, text: str) -> None:
-        """Publishes one message; raises Permanent or Transient."""
-
-
-class NoTopics:
-    """Publishes nothing, for a processor outside of AWS."""
-
-    def publish(self, arn: str, subject: str, text: str) -> None:  # noqa: ARG002 - part of the port
-        """See `Topics`."""
-        raise Permanent(f"{arn} cannot be reached from here: give the person another address")
-
-
 class Calls(Protocol):
     """The part of a handler's context that calls destinations."""
 
@@ -64,26 +49,22 @@ class Announcer:
 
     Args:
         groups: the groups of inbox.toml.
+        ports: its secrets have the key that signs links.
         api_url: the inbox's URL, with which links begin.
-        secrets: has the key that signs links.
-        clock: the time.
-        topics: publishes to topics of Amazon SNS.
     """
 
     def __init__(
         self,
-        *,
         groups: Mapping[str, ApproversSpec],
+        ports: Ports,
+        *,
         api_url: str,
-        secrets: SecretCache,
-        clock: Clock,
-        topics: Topics,
     ) -> None:
         self._groups = groups
         self._api_url = api_url.rstrip("/")
-        self._secrets = secrets
-        self._clock = clock
-        self._topics = topics
+        self._secrets = ports.secrets
+        self._clock = ports.clock
+        self._topics = ports.topics
 
     def announce(
         self, pending: ApprovalPending, gate: ApprovalGate, calls: Calls, *, end: datetime

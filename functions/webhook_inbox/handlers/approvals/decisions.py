@@ -21,7 +21,7 @@ from webhook_inbox.domain.audit import Actor, AuditedAction, EventName
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.model import RequestState, Run, SkipReason, Status
-from webhook_inbox.domain.ports import Change, Clock, Randomness, Table
+from webhook_inbox.domain.ports import Change, Ports
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.handlers.approvals.approvers import people_of, person_of
 from webhook_inbox.handlers.approvals.hold import ApprovalRequest
@@ -93,21 +93,13 @@ class Approvals:
     The reconciler sends the message of a run whose handler `manifest` does not have.
     """
 
-    def __init__(
-        self,
-        *,
-        manifest: Manifest,
-        table: Table,
-        lanes: Lanes,
-        clock: Clock,
-        randomness: Randomness,
-    ) -> None:
+    def __init__(self, manifest: Manifest, ports: Ports) -> None:
         self._manifest = manifest
-        self._table = table
-        self._rows = RequestRows(table)
-        self._lanes = lanes
-        self._clock = clock
-        self._randomness = randomness
+        self._table = ports.table
+        self._rows = RequestRows(ports.table)
+        self._lanes = Lanes(ports.queues)
+        self._clock = ports.clock
+        self._randomness = ports.randomness
 
     def approve(self, hold: ApprovalRequest, *, by: Actor, reason: str) -> Decision:
         """Approves the request as displayed; the run continues, if people decide once enough have.

@@ -10,7 +10,7 @@ from webhook_inbox.domain.errors import ConditionFailed, InboxError, Permanent
 from webhook_inbox.domain.internal_errors import ApprovalRequired, SkippedBecause
 from webhook_inbox.domain.manifest import ApproversSpec
 from webhook_inbox.domain.model import RequestState, Run, SkipReason
-from webhook_inbox.domain.ports import Clock, Item, Randomness, Table
+from webhook_inbox.domain.ports import Item, Ports
 from webhook_inbox.domain.timestamps import from_ms, to_ms, to_seconds
 from webhook_inbox.handlers.approvals.approvers import escalation_at
 from webhook_inbox.handlers.approvals.request_row import (
@@ -59,24 +59,23 @@ class ApprovalGate:
     """Asks for the approvals of one attempt.
 
     Attributes:
-        rows: the rows of requests.
-        table: the ledger, for the audit.
+        ports: the ledger, the time, and the randomness that names the rows of the audit.
         run: the run as leased.
         groups: the groups of inbox.toml.
-        clock: the time.
-        randomness: names the rows of the audit.
         received_at: when the event was received.
         hide: removes secrets and personal values from the arguments that people see.
     """
 
-    rows: RequestRows
-    table: Table
+    ports: Ports
     run: Run
     groups: Mapping[str, ApproversSpec]
-    clock: Clock
-    randomness: Randomness
     received_at: datetime
     hide: Callable[[str], str] = str
+
+    @property
+    def rows(self) -> RequestRows:
+        """The rows of requests."""
+        return RequestRows(self.ports.table)
 
     def refusal(self, plan: Plan, approval: Approval) -> InboxError | None:
         """Returns why the effect may not start; None if enough people approved it.
@@ -88,7 +87,7 @@ class ApprovalGate:
         Raises:
             Unavailable: the ledger failed.
         """
-        group, now = self.groups.get(approval.by), self.clock.now()
+        group, now = self.groups.get(approval.by), self.ports.clock.now()
         if group is None:
             return Permanent(
                 f"effect {plan.name!r}: approve: inbox.toml has no [approvers.{approval.by}]"
@@ -184,8 +183,8 @@ class ApprovalGate:
         """Adds what the inbox itself has done to the audit and the event's history."""
         address = request.address
         audit.note(
-            self.table,
-            self.randomness,
+            self.ports.table,
+            self.ports.randomness,
             action=action,
             by=INBOX,
             request={

@@ -10,7 +10,7 @@ from datetime import datetime
 from webhook_inbox.domain.audit import Actor, AuditedAction, EventName, Proof
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.model import SETTLED, RequestState, Status
-from webhook_inbox.domain.ports import Clock, Randomness, Table
+from webhook_inbox.domain.ports import Ports
 from webhook_inbox.handlers.approvals.approvers import people_of
 from webhook_inbox.handlers.approvals.decisions import Approvals
 from webhook_inbox.handlers.approvals.request_row import (
@@ -23,7 +23,6 @@ from webhook_inbox.handlers.approvals.request_row import (
 )
 from webhook_inbox.ledger import audit
 from webhook_inbox.ledger.schema import run_key
-from webhook_inbox.queue.lanes import Lanes
 
 __all__ = [
     "ApprovalRequests",
@@ -67,23 +66,13 @@ class RequestView:
 class ApprovalRequests:
     """Shows and decides requests."""
 
-    def __init__(
-        self,
-        *,
-        table: Table,
-        manifest: Manifest,
-        lanes: Lanes,
-        clock: Clock,
-        randomness: Randomness,
-    ) -> None:
-        self._table = table
-        self._rows = RequestRows(table)
+    def __init__(self, manifest: Manifest, ports: Ports) -> None:
+        self._table = ports.table
+        self._rows = RequestRows(ports.table)
         self._groups = manifest.approvers
-        self._clock = clock
-        self._randomness = randomness
-        self._approvals = Approvals(
-            manifest=manifest, table=table, lanes=lanes, clock=clock, randomness=randomness
-        )
+        self._clock = ports.clock
+        self._randomness = ports.randomness
+        self._approvals = Approvals(manifest, ports)
 
     def view(self, address: RequestAddress) -> RequestView | None:
         """Returns a request, None if it is unknown; never writes.

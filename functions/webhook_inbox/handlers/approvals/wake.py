@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.model import RequestState, Run, Status
-from webhook_inbox.domain.ports import Clock, Table
+from webhook_inbox.domain.ports import Ports
 from webhook_inbox.handlers.approvals.request_row import RequestRow, RequestRows
 from webhook_inbox.ledger.deferral import wake
 from webhook_inbox.ledger.schema import key_of_run, run_from
@@ -21,11 +21,11 @@ from webhook_inbox.queue.message import RunMessage
 class ApprovalWake:
     """Looks at the request of a run that was just held."""
 
-    def __init__(self, *, table: Table, lanes: Lanes, clock: Clock) -> None:
-        self._table = table
-        self._rows = RequestRows(table)
-        self._lanes = lanes
-        self._clock = clock
+    def __init__(self, ports: Ports) -> None:
+        self._table = ports.table
+        self._rows = RequestRows(ports.table)
+        self._lanes = Lanes(ports.queues)
+        self._clock = ports.clock
 
     def settled(self, request: RequestRow, run: Run, *, lane: str) -> None:
         """Sends the run again if its request is decided. Never raises."""

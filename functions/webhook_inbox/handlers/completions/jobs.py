@@ -5,8 +5,7 @@ from datetime import datetime
 
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.model import Run
-from webhook_inbox.domain.ports import Clock, Table
-from webhook_inbox.domain.secrets import SecretCache
+from webhook_inbox.domain.ports import Ports
 from webhook_inbox.handlers.completions.journal import Waits, WaitState
 from webhook_inbox.handlers.completions.resume import wake_waiting
 from webhook_inbox.handlers.completions.wait import Incomplete, Waiting
@@ -18,12 +17,12 @@ from webhook_inbox.queue.lanes import Lanes
 class Jobs:
     """Creates the waits of an attempt and resumes a run whose job ended meanwhile."""
 
-    def __init__(self, *, table: Table, lanes: Lanes, secrets: SecretCache, clock: Clock) -> None:
-        self._table = table
-        self._waits = Waits(table)
-        self._lanes = lanes
-        self._secrets = secrets
-        self._clock = clock
+    def __init__(self, ports: Ports) -> None:
+        self._table = ports.table
+        self._waits = Waits(ports.table)
+        self._lanes = Lanes(ports.queues)
+        self._secrets = ports.secrets
+        self._clock = ports.clock
 
     def of(self, run: Run, effects: Effects, *, received_at: datetime) -> Waiting:
         """Returns the waits of one attempt."""

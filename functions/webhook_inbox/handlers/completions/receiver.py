@@ -14,7 +14,7 @@ from webhook_inbox.domain.audit import Actor, AuditedAction, EventName
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.model import SETTLED, Run, Status
-from webhook_inbox.domain.ports import Clock, Randomness, Table
+from webhook_inbox.domain.ports import Ports
 from webhook_inbox.handlers.completions.journal import CompletionWait, Waits, WaitState
 from webhook_inbox.handlers.completions.results import Ending, TooLarge, Unreadable, read
 from webhook_inbox.handlers.completions.resume import wake_waiting
@@ -54,12 +54,13 @@ class CompletionReceipt:
 class Completions:
     """Records the ends of jobs."""
 
-    def __init__(self, *, manifest: Manifest, table: Table, lanes: Lanes, clock: Clock) -> None:
+    def __init__(self, manifest: Manifest, ports: Ports) -> None:
         self._manifest = manifest
-        self._table = table
-        self._waits = Waits(table)
-        self._lanes = lanes
-        self._clock = clock
+        self._table = ports.table
+        self._waits = Waits(ports.table)
+        self._lanes = Lanes(ports.queues)
+        self._clock = ports.clock
+        self._randomness = ports.randomness
 
     def by_token(self, token: str, body: bytes) -> CompletionReceipt:
         """Handles a completion request; returns an outcome for any input."""
@@ -78,9 +79,7 @@ class Completions:
             told = traceback_text(error).replace(token, "[token]")
             return CompletionReceipt(CompletionOutcome.BROKEN, told)
 
-    def by_name(
-        self, place: WaitAddress, ending: Ending, *, by: Actor, randomness: Randomness
-    ) -> CompletionReceipt:
+    def by_name(self, place: WaitAddress, ending: Ending, *, by: Actor) -> CompletionReceipt:
         """Completes the newest job of a name for an operator.
 
         Raises:
@@ -93,7 +92,7 @@ class Completions:
             return CompletionReceipt(CompletionOutcome.UNKNOWN, why, place)
         recorded = audit.record(
             self._table,
-            randomness,
+            self._randomness,
             action=AuditedAction.COMPLETE,
             by=by,
             reason=ending.error,

@@ -10,13 +10,12 @@ from webhook_inbox.domain.errors import Deferred, Skipped, Unavailable
 from webhook_inbox.domain.internal_errors import SkippedBecause
 from webhook_inbox.domain.manifest import HandlerSpec
 from webhook_inbox.domain.model import Run, SkipReason
-from webhook_inbox.domain.ports import Clock, Table
+from webhook_inbox.domain.ports import Ports
 from webhook_inbox.handlers.ordering.declaration import LATEST, SEQUENCE, Backfill
 from webhook_inbox.handlers.ordering.gaps import Early, Entrant, Gaps, OutOfTurn
 from webhook_inbox.handlers.ordering.key_state import SHORTEST_WAIT, Changed, KeyState, KeyStates
 from webhook_inbox.handlers.ordering.position import Version, number_at, ordering_key_at, version_at
 from webhook_inbox.handlers.ordering.waiters import Waiters
-from webhook_inbox.queue.lanes import Lanes
 
 # Immediate retries after a concurrent change of the ordering key.
 TRIES: Final = 3
@@ -41,11 +40,13 @@ class Turn:
 class Orders:
     """Keeps the runs of handlers in the order they declare: `latest` and `sequence`."""
 
-    def __init__(self, *, table: Table, lanes: Lanes, clock: Clock) -> None:
-        self._clock = clock
-        self._ordering_keys = KeyStates(table)
-        self._waiters = Waiters(table=table, lanes=lanes, clock=clock)
-        self._gaps = Gaps(ordering_keys=self._ordering_keys, waiters=self._waiters, clock=clock)
+    def __init__(self, ports: Ports) -> None:
+        self._clock = ports.clock
+        self._ordering_keys = KeyStates(ports.table)
+        self._waiters = Waiters(ports)
+        self._gaps = Gaps(
+            ordering_keys=self._ordering_keys, waiters=self._waiters, clock=ports.clock
+        )
 
     @contextmanager
     def turn(

@@ -14,7 +14,7 @@ from typing import Final
 from webhook_inbox.domain.conditions import Absent
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.model import SETTLED, Run, Status
-from webhook_inbox.domain.ports import Clock, Key, Table
+from webhook_inbox.domain.ports import Key, Ports
 from webhook_inbox.domain.timestamps import from_ms, to_ms, to_seconds
 from webhook_inbox.handlers.ordering.key_state import KeyState
 from webhook_inbox.ledger.deferral import resume
@@ -41,10 +41,10 @@ class Waiter:
 class Waiters:
     """Records and resumes the runs that wait for a predecessor."""
 
-    def __init__(self, *, table: Table, lanes: Lanes, clock: Clock) -> None:
-        self._table = table
-        self._lanes = lanes
-        self._clock = clock
+    def __init__(self, ports: Ports) -> None:
+        self._table = ports.table
+        self._lanes = Lanes(ports.queues)
+        self._clock = ports.clock
 
     def enter(self, state: KeyState, run: Run, number: int) -> datetime:
         """Records that a run waits, and returns the begin of its wait.

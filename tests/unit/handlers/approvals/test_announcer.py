@@ -11,7 +11,7 @@ from webhook_inbox import Approval
 from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.domain.manifest import ApproversSpec, DestinationSpec
 from webhook_inbox.domain.model import Status
-from webhook_inbox.handlers.approvals.announcer import NoTopics
+from webhook_inbox.domain.ports import NoTopics
 from webhook_inbox.handlers.approvals.hold import ApprovalRequest
 from webhook_inbox.handlers.approvals.links import read_link
 from webhook_inbox.handlers.approvals.messages import Announcement, plain_json, slack, teams

@@ -6,8 +6,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from tests.unit.support.faults import Plan
-from webhook_inbox.adapters.memory import ManualClock, MemoryTable
+from tests.unit.support.world import World
+from webhook_inbox.adapters.memory import MemoryTable
 from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.domain.ports import Item
 from webhook_inbox.handlers.effects.effect import Effects
@@ -40,9 +40,9 @@ class Bench:
     """The run, its table, and a sink."""
 
     def __init__(self, event_id: str = "evt_1", *, table: MemoryTable | None = None) -> None:
-        self.faults = Plan()
-        self.clock = ManualClock()
-        self.table = table or MemoryTable(faults=self.faults)
+        world = World()
+        self.faults, self.clock = world.plan, world.clock
+        self.table = table or world.table
         self.sink = Sink()
         self.received_at = self.clock.now()
         self.run = Run("stripe", event_id, "stripe.fulfil", "paid", Status.PROCESSING)

@@ -10,9 +10,8 @@ from contextlib import AbstractContextManager, suppress
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from tests.unit.support.world import World
 from webhook_inbox import Deferred, Held, Permanent, Skipped
-from webhook_inbox.adapters.memory import ManualClock, MemoryQueue, MemoryTable, SeededRandomness
-from webhook_inbox.adapters.memory.faults import Faults, no_faults
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.manifest import HandlerSpec
 from webhook_inbox.domain.model import Run, Status, StoredEvent, WaitStrategy
@@ -25,7 +24,6 @@ from webhook_inbox.ledger.deferral import resume
 from webhook_inbox.ledger.lease import Lease, NotClaimable, claim
 from webhook_inbox.ledger.schema import run_from, run_key
 from webhook_inbox.ledger.settle import LeaseLost, Settlement, as_seen, settle
-from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.message import RunMessage
 from webhook_inbox.queue.visibility import ceil_seconds, plan_wait
 
@@ -49,14 +47,13 @@ class Stage:
         open: turns whose workers were lost, in the order in which they began.
     """
 
-    def __init__(self, ordering: Ordering, *, faults: Faults = no_faults, seed: int = 0) -> None:
+    def __init__(self, ordering: Ordering, *, seed: int = 0) -> None:
         self.ordering = ordering
-        self.clock = ManualClock()
-        self.randomness = SeededRandomness(seed)
-        self.table = MemoryTable(faults=faults)
-        self.queue = MemoryQueue(self.clock, name="default", faults=faults)
-        self.lanes = Lanes({"default": self.queue})
-        self.orders = Orders(table=self.table, lanes=self.lanes, clock=self.clock)
+        world = World(seed=seed)
+        self.clock, self.table = world.clock, world.table
+        self.randomness, self.lanes = world.randomness, world.lanes
+        self.queue = world.queues["default"]
+        self.orders = Orders(world.ports)
         self.spec = HandlerSpec(HANDLER, "m", "f", SOURCE, ("*",), order=ordering.order)
         self.bodies: dict[str, Any] = {}
         self.applied: list[tuple[str, Any]] = []
