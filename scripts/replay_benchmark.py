@@ -18,7 +18,6 @@ from typing import Any, Final
 from webhook_inbox.adapters.aws.clients import steady
 from webhook_inbox.adapters.aws.dynamodb import DynamoTable, row_from_wire, row_to_wire
 from webhook_inbox.adapters.aws.sqs import SqsQueue
-from webhook_inbox.adapters.memory import MemoryBlobs
 from webhook_inbox.adapters.system import SystemClock, SystemRandomness, ThreadParallel
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.model import EventStatus
@@ -150,7 +149,6 @@ def rate(runs: int, asked: float, threads: int) -> None:
     clock = SystemClock()
     ports = Ports(
         table=table,
-        blobs=MemoryBlobs(),
         clock=clock,
         randomness=SystemRandomness(),
         queues={"default": queue},

@@ -11,7 +11,6 @@ import pytest
 from tests.functions.faults import Faults
 from tests.functions.inbox import Answer, Inbox
 from tests.functions.invocations import PAYLOAD_LIMIT, http_event, payload_size
-from webhook_inbox.adapters.aws.s3 import S3Blobs
 from webhook_inbox.adapters.aws.sqs import SqsQueue
 from webhook_inbox.adapters.system import SystemClock, SystemRandomness
 from webhook_inbox.domain.audit import Actor, Proof
@@ -46,7 +45,6 @@ def approve(inbox: Inbox, handler: str) -> None:
     account = inbox.account
     ports = Ports(
         table=account.table,
-        blobs=S3Blobs(account.clients["s3"], account.bucket),
         clock=SystemClock(),
         randomness=SystemRandomness(),
         queues={"default": SqsQueue(account.clients["sqs"], account.queue)},

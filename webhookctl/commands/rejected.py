@@ -1,6 +1,7 @@
 """`rejected`: lists, verifies again and releases deliveries that failed verification."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from heapq import merge
 from itertools import chain, islice, takewhile
@@ -15,6 +16,7 @@ from webhook_inbox.client.times import iso
 from webhook_inbox.domain.audit import AuditedAction
 from webhook_inbox.domain.errors import Permanent, Reason, Unavailable
 from webhook_inbox.domain.manifest import Manifest
+from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.ingest.receipt import STORED, IngestOutcome
 from webhook_inbox.ingest.rejected import (
     PER_MINUTE,
@@ -181,8 +183,8 @@ def diagnosed(call: Invocation, source: str, id_: str) -> Diagnosis:
     [delivery] = _chosen(call, manifest, source, RejectedFilter(ids=(id_,)), 1)
     spec = manifest.sources[source]
     provider = providers.load(spec)
-    ports = call.target.ports(call.clock)
-    secrets = ports.secrets.get(spec.secret) if provider.needs_secret else ()
+    shared = SecretCache(store=call.target.secrets, clock=call.clock)
+    secrets = shared.get(spec.secret) if provider.needs_secret else ()
     try:
         found = _reverification(call, manifest).delivery(delivery)
     except Permanent as error:
@@ -338,4 +340,11 @@ def _require_lanes(call: Invocation, manifest: Manifest) -> None:
 
 
 def _reverification(call: Invocation, manifest: Manifest) -> Reverification:
-    return Reverification(manifest, call.target.ports(call.clock), providers=providers.load)
+    target = call.target
+    ports = replace(
+        target.ports(call.clock),
+        blobs=target.blobs,
+        secret_store=target.secrets,
+        fetcher=HttpsFetcher(),
+    )
+    return Reverification(manifest, ports, providers=providers.load)

@@ -10,7 +10,6 @@ from webhook_inbox.adapters.aws.dynamodb import DynamoTable
 from webhook_inbox.adapters.aws.s3 import S3Blobs
 from webhook_inbox.adapters.aws.secrets_manager import SecretsManagerStore
 from webhook_inbox.adapters.aws.sqs import SqsQueue
-from webhook_inbox.adapters.https import HttpsFetcher
 from webhook_inbox.adapters.system import SystemRandomness
 from webhook_inbox.client.cached import Cached
 from webhook_inbox.client.errors import NotFound, Refused
@@ -178,15 +177,9 @@ class Target:
         return {lane: SqsQueue(client, url) for lane, url in self.dlq_urls.items()}
 
     def ports(self, clock: Clock) -> Ports:
-        """Returns the ports of a process that operates the inbox."""
+        """Returns the ports of a process that changes runs: neither bodies nor secrets."""
         return Ports(
-            table=self.table,
-            blobs=self.blobs,
-            clock=clock,
-            randomness=SystemRandomness(),
-            queues=self.queues,
-            secret_store=self.secrets,
-            fetcher=HttpsFetcher(),
+            table=self.table, clock=clock, randomness=SystemRandomness(), queues=self.queues
         )
 
     def ledger(self, *, with_bodies: bool = False) -> Ledger:

@@ -234,6 +234,26 @@ class Fetcher(Protocol):
         """
 
 
+class UnavailableBlobs:
+    """The bucket of a process that neither reads nor stores large bodies."""
+
+    def put(self, key: str, data: bytes) -> None:  # noqa: ARG002 - part of the port
+        """See `Blobs`."""
+        raise Unavailable("s3", "PutObject", f"{key} cannot be stored from here")
+
+    def get(self, key: str) -> bytes | None:
+        """See `Blobs`."""
+        raise Unavailable("s3", "GetObject", f"{key} cannot be read from here")
+
+    def delete(self, key: str) -> None:
+        """See `Blobs`."""
+        raise Unavailable("s3", "DeleteObject", f"{key} cannot be deleted from here")
+
+    def list_keys(self, prefix: str) -> Sequence[str]:
+        """See `Blobs`."""
+        raise Unavailable("s3", "ListObjectsV2", f"{prefix} cannot be listed from here")
+
+
 class UnavailableSecrets:
     """The secret store of a process that reads no secrets."""
 
@@ -359,9 +379,9 @@ class Ports:
     """
 
     table: Table
-    blobs: Blobs
     clock: Clock
     randomness: Randomness
+    blobs: Blobs = field(default_factory=UnavailableBlobs)
     queues: Mapping[str, Queue] = field(default_factory=dict)
     dlqs: Mapping[str, Queue] = field(default_factory=dict)
     secret_store: SecretStore = field(default_factory=UnavailableSecrets)
