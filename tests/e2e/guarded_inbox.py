@@ -19,12 +19,13 @@ from tests.e2e.http_call import call
 from tests.e2e.inquiry import Inquiry
 from tests.e2e.project import REPOSITORY, shift_reconciler, write_functions
 from tests.waiting import DEADLINE, eventually
+from webhook_inbox.adapters.aws.account import LOOPBACK_REGION
 from webhook_inbox.domain.manifest import Manifest
 from webhookctl.local import dev_secrets
 from webhookctl.local.deployment.deploy import Deployer
 from webhookctl.local.deployment.synth import Project, synthesize
 from webhookctl.local.ports import LOOPBACK, free_port
-from webhookctl.local.processes.ministack import REGION, scrubbed
+from webhookctl.local.processes.ministack import scrubbed
 from webhookctl.local.processes.process_group import Child
 from webhookctl.local.processes.sink import Sink
 from webhookctl.local.runtime import api_id
@@ -66,7 +67,7 @@ class GuardedInbox(Inquiry):
     def _made(self, service: str) -> Any:
         return botocore.session.get_session().create_client(
             service,
-            region_name=REGION,
+            region_name=LOOPBACK_REGION,
             endpoint_url=f"https://{LOOPBACK}:{self._port}",
             aws_access_key_id=CREDENTIALS["AWS_ACCESS_KEY_ID"],
             aws_secret_access_key=CREDENTIALS["AWS_SECRET_ACCESS_KEY"],

@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 
 from tests.e2e.whole_inbox import WholeInbox
 from tests.waiting import eventually
-from webhookctl.local.processes.ministack import REGION
+from webhook_inbox.adapters.aws.account import LOOPBACK_REGION
 
 STACK = "Kept-local"
 IAM = ["CAPABILITY_IAM"]
@@ -81,7 +81,7 @@ class Copy:
         storage = self.client("s3")
         storage.create_bucket(Bucket="templates")
         storage.put_object(Bucket="templates", Key="kept.json", Body=json.dumps(self.template))
-        return f"https://s3.{REGION}.amazonaws.com/templates/kept.json"
+        return f"https://s3.{LOOPBACK_REGION}.amazonaws.com/templates/kept.json"
 
     def _await(self, status: str) -> None:
         eventually(lambda: not self._status().endswith("_IN_PROGRESS"), what=status)
