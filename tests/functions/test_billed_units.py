@@ -28,10 +28,11 @@ from webhook_inbox.adapters.aws.sqs import SqsQueue
 from webhook_inbox.adapters.memory import ManualClock
 from webhook_inbox.adapters.system import SystemClock, SystemRandomness, ThreadParallel
 from webhook_inbox.domain.audit import Actor, Proof
+from webhook_inbox.domain.model import ApprovalOutcome
 from webhook_inbox.domain.ports import Change, Item, Key, Ports
 from webhook_inbox.domain.quotas import item_size
 from webhook_inbox.domain.timestamps import to_ms
-from webhook_inbox.handlers.approvals.decisions import ApprovalOutcome, Approvals
+from webhook_inbox.handlers.approvals.decisions import Approvals
 from webhook_inbox.handlers.approvals.hold import holds
 from webhook_inbox.ingest.rejected import PER_MINUTE
 from webhook_inbox.ledger.queries import Ledger

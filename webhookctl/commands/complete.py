@@ -62,7 +62,7 @@ def complete(  # noqa: PLR0913 - one parameter per option
         # Not repeated: its holder may complete the job, and errors are logged.
         raise typer.BadParameter("EVENT_ID is a completion token: give it with --token")
     target = call.target
-    completions = Completions(target.manifest, target.ports(call.clock))
+    completions = Completions(target.manifest, call.client._scope.ports)
     if token is not None:
         token = read_value("Completion token: ") if token == STDIN else token
         _show(call, completions.by_token(token, body))

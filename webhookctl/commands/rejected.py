@@ -342,7 +342,7 @@ def _require_lanes(call: Invocation, manifest: Manifest) -> None:
 def _reverification(call: Invocation, manifest: Manifest) -> Reverification:
     target = call.target
     ports = replace(
-        target.ports(call.clock),
+        call.client._scope.ports,
         blobs=target.blobs,
         secret_store=target.secrets,
         fetcher=HttpsFetcher(),

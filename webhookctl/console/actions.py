@@ -1,5 +1,6 @@
 """The actions of the console: each one is a command, with a page that explains and confirms it."""
 
+import json
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,15 +12,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from webhook_inbox.client.errors import OperationError, WrongArgument
+from webhook_inbox.client.holds import HeldRun, HoldDecision
 from webhook_inbox.client.suggestions import Command as CommandLine
 from webhook_inbox.client.suggestions import Program
-from webhook_inbox.domain.model import Status
-from webhook_inbox.ledger.schema import dedupe_key
 from webhookctl.commands import (
     complete,
     destinations,
     erase,
-    hold,
     rejected,
     secrets,
     skip,
@@ -29,7 +29,6 @@ from webhookctl.console.inbox import ConsoleInbox
 from webhookctl.console.requests import Form, Pages
 from webhookctl.console.views import Views, event_path
 from webhookctl.display.output import counted
-from webhookctl.display.runs import hold_object
 from webhookctl.errors import CommandError
 
 Values = dict[str, Any]
@@ -41,13 +40,30 @@ ARGUMENTS: Final = frozenset({"event_id", "name", "id"})
 PLACEHOLDERS: Final = {"result": "JSON", "reason": "TEXT"}
 
 
-def _decided(told: Told) -> str:
+def _decided(decision: HoldDecision) -> str:
     """Returns what a decision did: one of several approvals leaves the run held."""
-    [found] = told.objects
-    people = found.get("people")
-    counted = f"; {len(people['approved_by'])} of {people['count']} approved" if people else ""
-    outcome = found["outcome"] if found["committed"] is None else "happened"
-    return f"Recorded as {outcome}{counted}."
+    people = decision.hold.people
+    approved = f"; {len(people.approved_by)} of {people.count} approved" if people else ""
+    outcome = decision.outcome if decision.committed is None else "happened"
+    return f"Recorded as {outcome}{approved}."
+
+
+def _approve(inbox: ConsoleInbox, values: Values) -> str:
+    return _decided(inbox.client.holds.approve(**values, by=inbox.actor))
+
+
+def _happened(inbox: ConsoleInbox, values: Values) -> str:
+    try:
+        result = json.loads(values["result"])
+    except ValueError as error:
+        raise WrongArgument(f'the result is not JSON ({error}), such as {{"id": 1}}') from error
+    names = {name: value for name, value in values.items() if name != "happened"}
+    happened = inbox.client.holds.happened
+    return _decided(happened(**{**names, "result": result}, by=inbox.actor))
+
+
+def _deny(inbox: ConsoleInbox, values: Values) -> str:
+    return _decided(inbox.client.holds.deny(**values, by=inbox.actor))
 
 
 def given_reason(form: Mapping[str, str]) -> str:
@@ -164,7 +180,7 @@ APPROVE = FormAction(
     "The run continues. An effect that is in doubt is performed again with the same key: ask the"
     " destination first whether it happened; one that ignores keys would perform it twice.",
     "hold approve",
-    by_command(hold.approve, _decided),
+    _approve,
     ("event_id", "source", "handler", "hold"),
     REASON,
     "/approvals",
@@ -176,7 +192,7 @@ HAPPENED = FormAction(
     "The effect is recorded as committed with this result, and is not performed again. The run"
     " continues, and its handler receives the result.",
     "hold approve",
-    by_command(hold.approve, _decided),
+    _happened,
     ("event_id", "source", "handler", "hold"),
     {"result": "Result as JSON, as in a run that is done", **REASON},
     "/approvals",
@@ -188,7 +204,7 @@ DENY = FormAction(
     "Deny",
     "The run ends as skipped. Effects that happened stay.",
     "hold deny",
-    by_command(hold.deny, _decided),
+    _deny,
     ("event_id", "source", "handler", "hold"),
     REASON,
     "/approvals",
@@ -354,14 +370,12 @@ def routes(inbox: ConsoleInbox, views: Views, pages: Pages) -> list[Route]:
     ]
 
 
-def _request(inbox: ConsoleInbox, names: Mapping[str, str]) -> Mapping[str, Any] | None:
-    """Returns a request for approval as `hold list` prints it; None once it is decided."""
-    now = inbox.clock.now()
-    overview = inbox.ledger.overview(names["source"], dedupe_key(names["event_id"]), now=now)
-    runs = () if overview is None else overview.runs
-    held = (run for run in runs if run.status is Status.HELD and run.handler == names["handler"])
-    found = (hold_object(run) for run in held)
-    return next((each for each in found if each["hold"] == names["hold"]), None)
+def _request(inbox: ConsoleInbox, names: Mapping[str, str]) -> HeldRun | None:
+    """Returns the held run that is decided; None once it is."""
+    try:
+        return inbox.reading().holds.get(**names)
+    except OperationError:
+        return None
 
 
 def _routes(action: FormAction, *, inbox: ConsoleInbox, views: Views, pages: Pages) -> list[Route]:

@@ -14,7 +14,6 @@ from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import DEAD_FROM, WATCH
 from webhookctl.commands.destinations import list_destinations
 from webhookctl.commands.doctor import doctor
-from webhookctl.commands.hold import list_holds
 from webhookctl.commands.rejected import list_rejected
 from webhookctl.console.inbox import ConsoleInbox
 from webhookctl.errors import CommandError, explain
@@ -104,8 +103,8 @@ def _dead(inbox: ConsoleInbox) -> tuple[int, bool]:
 
 
 def _held(inbox: ConsoleInbox) -> tuple[int, bool]:
-    told = inbox.read(list_holds, seconds=SECONDS, limit=LISTED)
-    return len(told.objects), told.partly
+    found = inbox.reading(SECONDS).holds.list(limit=LISTED)
+    return len(list(found)), found.partial
 
 
 def _rejected(inbox: ConsoleInbox) -> tuple[int, bool]:

@@ -7,10 +7,10 @@ from itertools import pairwise
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from webhook_inbox.client.holds import HeldRun
 from webhook_inbox.client.suggestions import Command, Program
 from webhook_inbox.domain.audit import AuditedAction
 from webhook_inbox.domain.model import SETTLED, EventStatus, Overview, Run, Status
-from webhook_inbox.handlers.approvals.hold import ApprovalRequest
 from webhook_inbox.handlers.completions.tokens import COMPLETION
 from webhook_inbox.ledger.pauses import RESUMPTIONS, TENANT_RESUMPTION
 from webhook_inbox.ledger.schema import EVENT_LIFE
@@ -192,8 +192,8 @@ def _decisions(
     run: Run | None, effects: Sequence[Effect], named: Mapping[str, str], status: str
 ) -> Iterator[Offer]:
     refused = "" if status == Status.HELD else f"it is {status}, and waits for no decision"
-    hold = ApprovalRequest(run) if run is not None and not refused else None
-    names = {**named, "hold": hold.id if hold else ""}
+    hold = HeldRun.of(run) if run is not None and not refused else None
+    names = {**named, "hold": hold.hold if hold else ""}
     subject = next((each for each in effects if hold and each.name == hold.effect), None)
     doubtful = subject is not None and (subject.unrecorded or subject.standing is Standing.IN_DOUBT)
     yield _form(actions.APPROVE, refused, **names)

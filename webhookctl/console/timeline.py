@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from webhook_inbox.client.holds import HeldRun
 from webhook_inbox.domain.model import Attempt, Overview, Status
 from webhook_inbox.domain.timestamps import from_ms
-from webhook_inbox.handlers.approvals.hold import ApprovalRequest
 from webhookctl.display.event import names_of
 from webhookctl.display.history import action_line, history_of
 from webhookctl.display.runs import waits_of
@@ -124,8 +124,8 @@ def _held(overview: Overview, handler: str, now: datetime) -> Iterator[Span]:
     for run in overview.runs:
         if run.handler != handler or run.status is not Status.HELD:
             continue
-        hold = ApprovalRequest(run)
-        began = hold.since or now
+        hold = HeldRun.of(run)
+        began = hold.held_at or now
         yield Span(handler, "held", f"waits for approval: {hold.subject}", "held", began, now)
 
 

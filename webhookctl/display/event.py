@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
+from webhook_inbox.client.holds import HeldRun
 from webhook_inbox.client.suggestions import PLAIN, Program
 from webhook_inbox.client.times import iso, relative
 from webhook_inbox.domain.model import Attempt, EventStatus, Overview, Run, Status
@@ -12,7 +13,7 @@ from webhook_inbox.ledger.pauses import RESUMPTIONS
 from webhook_inbox.ledger.schema import EVENT_LIFE
 from webhookctl.display.evidence import Logs, attempt_evidence
 from webhookctl.display.history import attempts_of, history_objects
-from webhookctl.display.runs import approvals, effect_object, hold_object, wait_object, waits_of
+from webhookctl.display.runs import approvals, effect_object, request_object, wait_object, waits_of
 from webhookctl.explain.effects import effects_of
 from webhookctl.explain.next_action import Steps, next_steps, without_runs
 from webhookctl.explain.reason import error_of, line_of, reason_of
@@ -149,7 +150,7 @@ def _special(run: Run) -> dict[str, Any]:
         **({"waits_for": run.waits_for} if run.waits_for else {}),
         **({"skip_reason": run.skip_reason} if run.skip_reason else {}),
         **({"added": True} if run.added else {}),
-        **({"held": hold_object(run)} if run.status is Status.HELD else {}),
+        **({"held": request_object(HeldRun.of(run))} if run.status is Status.HELD else {}),
         **({"approvals": approvals(run)} if run.approvals else {}),
     }
 

@@ -2,15 +2,16 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from typing import Any, Final
 
+from webhook_inbox.client.holds import DecidedHold, HeldRun, HoldDecision, PeopleDecisions
 from webhook_inbox.client.times import iso
 from webhook_inbox.domain.model import Overview, Run, Status
 from webhook_inbox.domain.timestamps import from_ms
-from webhook_inbox.handlers.approvals.hold import ApprovalRequest
-from webhook_inbox.handlers.approvals.request_row import RequestRow, Word
 from webhook_inbox.handlers.effects.journal import decode
 from webhook_inbox.ledger.schema import WAIT_PREFIX
+from webhookctl.display.json_object import json_object
 from webhookctl.display.output import cut
 from webhookctl.display.table import GAP
 from webhookctl.explain.effects import Effect
@@ -106,53 +107,57 @@ def wait_line(row: Mapping[str, Any]) -> str:
     )
 
 
-def hold_object(run: Run) -> dict[str, Any]:
-    """Returns a run's approval request as JSON data."""
-    hold = ApprovalRequest(run)
+@json_object.register
+def _hold_object(hold: HeldRun) -> dict[str, Any]:
+    """Returns a held run as JSON data; what only some have is left out."""
+    people = {} if hold.people is None else {"people": json_object(hold.people)}
+    about = {"event_id": hold.event_id, "handler": hold.handler, "type": hold.type}
+    return {"source": hold.source, **about, **request_object(hold), **people}
+
+
+@json_object.register(HoldDecision | DecidedHold)
+def _(decision: HoldDecision | DecidedHold) -> dict[str, Any]:
+    """Returns a decision as JSON data: the held run's, and the outcome."""
+    _, *others = fields(decision)
+    result = {each.name: json_object(getattr(decision, each.name)) for each in others}
+    return {**json_object(decision.hold), **result}
+
+
+def request_object(hold: HeldRun) -> dict[str, Any]:
+    """Returns the request of a held run as JSON data."""
     return {
-        "hold": hold.id,
+        "hold": hold.hold,
         "subject": hold.subject,
         "reason": hold.reason,
-        "shows": hold.shows or None,
-        "fingerprint": hold.fingerprint or None,
-        "held_at": iso(hold.since),
+        "shows": hold.shows,
+        "fingerprint": hold.fingerprint,
+        "held_at": iso(hold.held_at),
         **({"identical_to": hold.identical_to} if hold.identical_to else {}),
         **({"unannounced": dict(hold.unannounced)} if hold.unannounced else {}),
     }
 
 
-def request_object(request: RequestRow) -> dict[str, Any]:
-    """Returns what the people of a group have decided, as JSON data."""
-    return {
-        "group": request.group,
-        "count": request.count,
-        "approved_by": [
-            person for person, given in request.decisions.items() if given.word is Word.APPROVE
-        ],
-        "expires_at": iso(request.until),
-    }
+def people_line(people: PeopleDecisions) -> str:
+    """Returns what the people of a group have decided as one line."""
+    count, names = len(people.approved_by), ", ".join(people.approved_by)
+    approved = f"{count} of {people.count} approved{f' ({names})' if names else ''}"
+    return f"{approved}; expires {iso(people.expires_at)}"
 
 
-def request_line(request: RequestRow) -> str:
-    """Returns the same as one line."""
-    names = f" ({', '.join(request_object(request)['approved_by'])})" if request.approvals else ""
-    return f"{request.approvals} of {request.count} approved{names}; expires {iso(request.until)}"
-
-
-def unannounced_lines(run: Run) -> Iterator[str]:
+def unannounced_lines(hold: HeldRun) -> Iterator[str]:
     """Yields a line for each person who is asked and was not told."""
-    for person, why in ApprovalRequest(run).unannounced.items():
+    for person, why in hold.unannounced.items():
         yield f"{person} was not told, and is tried again: {why}"
 
 
 def hold_lines(run: Run) -> Iterator[str]:
     """Yields a run's approval request as lines; nothing where it is not held."""
     if run.status is Status.HELD:
-        shown = hold_object(run)
-        yield f"{shown['hold']}  {shown['subject']}  since {shown['held_at']}  {shown['reason']}"
-        if shown["shows"]:
-            yield f"shows {shown['shows']}"
-        yield from unannounced_lines(run)
+        hold = HeldRun.of(run)
+        yield f"{hold.hold}  {hold.subject}  since {iso(hold.held_at)}  {hold.reason}"
+        if hold.shows:
+            yield f"shows {hold.shows}"
+        yield from unannounced_lines(hold)
 
 
 def approvals(run: Run) -> dict[str, Any]:

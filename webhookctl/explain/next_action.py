@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from itertools import takewhile
 from typing import Final
 
+from webhook_inbox.client.holds import HeldRun
 from webhook_inbox.client.suggestions import PLAIN, Command, Program
 from webhook_inbox.client.times import relative, span, spelled
 from webhook_inbox.domain.death import REMEDIES
@@ -22,7 +23,6 @@ from webhook_inbox.domain.model import (
     StoredEvent,
     TypeDoubt,
 )
-from webhook_inbox.handlers.approvals.hold import ApprovalRequest
 from webhook_inbox.handlers.completions.tokens import COMPLETION
 from webhook_inbox.ledger.deadlines import VISIBILITY_TIMEOUT, overdue_at
 from webhook_inbox.ledger.lease import CLOCK_SKEW
@@ -181,7 +181,7 @@ def _accepted(overview: Overview, now: datetime, program: Program) -> Steps:
 
 def _held(run: Run, effects: Sequence[Effect], program: Program) -> Steps:
     """Returns a held run's approval request, with the commands that decide it."""
-    hold = ApprovalRequest(run)
+    hold = HeldRun.of(run)
     why = f": {_short(hold.reason)}" if hold.reason else ""
     shows = f" It shows {_short(hold.shows)}." if hold.shows else ""
     subject = next((effect for effect in effects if effect.name == hold.effect), None)
@@ -199,19 +199,19 @@ def _held(run: Run, effects: Sequence[Effect], program: Program) -> Steps:
     decisions: Steps = ("To approve:", approve, "To deny:", deny)
     if hold.subject in _UNCERTAIN:
         return (words, _UNCERTAIN[hold.subject], *decisions)
-    if hold.identical_to not in {"", run.event_id}:
+    if hold.identical_to not in {None, run.event_id}:
         first = program.command("inbox inspect", "--source", run.source, argument=hold.identical_to)
         return (words, "Compare with the first event:", first, *decisions)
     return (words, *decisions)
 
 
-def _hold_command(program: Program, hold: ApprovalRequest, verb: str, *more: str) -> Command:
+def _hold_command(program: Program, hold: HeldRun, verb: str, *more: str) -> Command:
     """Returns the command that approves or denies an approval request."""
-    options = (*_named(hold.run), "--hold", hold.id, "--reason", "TEXT", *more)
-    return program.command(f"hold {verb}", *options, argument=hold.run.event_id)
+    options = (*_named(hold), "--hold", hold.hold, "--reason", "TEXT", *more)
+    return program.command(f"hold {verb}", *options, argument=hold.event_id)
 
 
-def _named(run: Run) -> tuple[str, ...]:
+def _named(run: Run | HeldRun) -> tuple[str, ...]:
     return ("--source", run.source, "--handler", run.handler)
 
 

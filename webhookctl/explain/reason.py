@@ -2,8 +2,8 @@
 
 from typing import Final
 
+from webhook_inbox.client.holds import HeldRun
 from webhook_inbox.domain.model import Run, Status
-from webhook_inbox.handlers.approvals.hold import ApprovalRequest
 
 # Paths in the ledger are relative to the bundle, which is this folder.
 FUNCTIONS: Final = "functions"
@@ -25,7 +25,7 @@ def error_of(run: Run) -> str:
 def reason_of(run: Run) -> str:
     """Returns a run's error, or the reason why it waits, is held or was skipped; "" for none."""
     if run.status is Status.HELD:
-        return ApprovalRequest(run).reason
+        return HeldRun.of(run).reason
     if run.status is not Status.DEFERRED or not run.waits_for:
         return error_of(run)
     # The error may repeat the subject.

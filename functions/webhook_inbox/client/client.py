@@ -11,6 +11,7 @@ from webhook_inbox.adapters.system import SystemClock, SystemRandomness
 from webhook_inbox.client.budget import BoundedTable
 from webhook_inbox.client.connection import Selection, connect
 from webhook_inbox.client.handlers import Handlers
+from webhook_inbox.client.holds import Holds
 from webhook_inbox.client.metered import MeteredTable
 from webhook_inbox.client.scope import Scope
 from webhook_inbox.client.suggestions import Program
@@ -155,6 +156,11 @@ class InboxClient:
     def handlers(self) -> Handlers:
         """The handlers and their pauses."""
         return Handlers(self._scope)
+
+    @cached_property
+    def holds(self) -> Holds:
+        """The runs that wait for a person's decision."""
+        return Holds(self._scope)
 
     @cached_property
     def tenants(self) -> Tenants:

@@ -12,7 +12,7 @@ from webhook_inbox.client.suggestions import Program
 from webhook_inbox.client.target import Target
 from webhook_inbox.domain.audit import Actor, AuditedAction
 from webhook_inbox.domain.manifest import Manifest
-from webhook_inbox.domain.ports import Clock, Randomness, Table
+from webhook_inbox.domain.ports import Clock, Ports, Randomness, Table
 from webhook_inbox.ledger import audit
 from webhook_inbox.ledger.queries import Ledger
 
@@ -41,6 +41,17 @@ class Scope:
     def manifest(self) -> Manifest:
         """The deployed sources and handlers; empty where they cannot be read."""
         return known_manifest(self.target)
+
+    @property
+    def ports(self) -> Ports:
+        """The adapters of a process that changes runs: neither secrets nor destinations."""
+        return Ports(
+            table=self.table,
+            clock=self.clock,
+            randomness=self.randomness,
+            blobs=self.target.blobs,
+            queues=self.target.queues,
+        )
 
     @property
     def is_cut(self) -> bool:

@@ -10,12 +10,11 @@ from webhook_inbox.adapters.aws.dynamodb import DynamoTable
 from webhook_inbox.adapters.aws.s3 import S3Blobs
 from webhook_inbox.adapters.aws.secrets_manager import SecretsManagerStore
 from webhook_inbox.adapters.aws.sqs import SqsQueue
-from webhook_inbox.adapters.system import SystemRandomness
 from webhook_inbox.client.cached import Cached
 from webhook_inbox.client.errors import NotFound, Refused
 from webhook_inbox.client.secret_documents import SecretDocuments
 from webhook_inbox.domain.manifest import Manifest
-from webhook_inbox.domain.ports import Blobs, Clock, Ports, Queue, SecretStore, Table
+from webhook_inbox.domain.ports import Blobs, Queue, SecretStore, Table
 from webhook_inbox.domain.secret_document import SOURCES, prefix_of
 from webhook_inbox.ledger.queries import Ledger
 
@@ -175,12 +174,6 @@ class Target:
         """The dead-letter queues by lane."""
         client = self.client("sqs")
         return {lane: SqsQueue(client, url) for lane, url in self.dlq_urls.items()}
-
-    def ports(self, clock: Clock) -> Ports:
-        """Returns the ports of a process that changes runs: neither bodies nor secrets."""
-        return Ports(
-            table=self.table, clock=clock, randomness=SystemRandomness(), queues=self.queues
-        )
 
     def ledger(self, *, with_bodies: bool = False) -> Ledger:
         """Returns the ledger; reading bodies needs permission for the bucket."""

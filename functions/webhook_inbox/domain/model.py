@@ -59,6 +59,20 @@ class RequestState(StrEnum):
     VOID = "void"  # the effect was requested with other arguments, or the run has ended
 
 
+class ApprovalOutcome(StrEnum):
+    """The outcome of a decision about a held run."""
+
+    APPROVED = "approved"  # the run continues; its message is sent
+    UNSENT = "unsent"  # the run continues; the reconciler sends its message within minutes
+    DENIED = "denied"  # the run is skipped
+    MOVED_ON = "moved_on"  # no longer held for this request: nothing was decided
+    EXPIRED = "expired"  # the event has expired: nothing was decided
+    COUNTED = "counted"  # one approval of several that are needed: the run stays held
+    REPEATED = "repeated"  # this person has decided before: the run stays held
+    NOT_ASKED = "not_asked"  # named people approve, and this caller is not one: nothing was decided
+    CLOSED = "closed"  # the people's request has ended: the run looks at it by itself
+
+
 class DropReason(StrEnum):
     """Why an event was stored without runs although a handler wants its type."""
 

@@ -12,9 +12,8 @@ from tests.unit.support.world import GITHUB, World, handler, with_source
 from webhook_inbox import providers
 from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.domain.manifest import Order
-from webhook_inbox.domain.model import EventStatus, Status
+from webhook_inbox.domain.model import ApprovalOutcome, EventStatus, Status
 from webhook_inbox.domain.ports import Item
-from webhook_inbox.handlers.approvals.decisions import ApprovalOutcome
 from webhook_inbox.handlers.approvals.hold import ApprovalRequest, holds
 from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
 from webhook_inbox.ingest.rejected import RejectedFilter, find

@@ -13,9 +13,8 @@ from tests.unit.support.people import person
 from tests.unit.support.world import SECRET, World, handler
 from webhook_inbox import providers
 from webhook_inbox.domain.manifest import SPLIT, SPLITTER, Manifest, SourceSpec
-from webhook_inbox.domain.model import Delivery, EventStatus, Status
+from webhook_inbox.domain.model import ApprovalOutcome, Delivery, EventStatus, Status
 from webhook_inbox.domain.provider import Sample
-from webhook_inbox.handlers.approvals.decisions import ApprovalOutcome
 from webhook_inbox.handlers.approvals.hold import ApprovalRequest
 from webhook_inbox.ingest.ignored import find_ignored
 from webhook_inbox.ingest.receipt import IngestOutcome, Receipt

@@ -13,10 +13,9 @@ from tests.unit.support.world import VISIBILITY, handler, with_handlers
 from webhook_inbox.domain.errors import Deferred, Held, Permanent, Skipped, Transient
 from webhook_inbox.domain.internal_errors import Postponed
 from webhook_inbox.domain.manifest import DestinationSpec
-from webhook_inbox.domain.model import Status
+from webhook_inbox.domain.model import ApprovalOutcome, Status
 from webhook_inbox.domain.ports import Change, Key
 from webhook_inbox.domain.timestamps import to_ms
-from webhook_inbox.handlers.approvals.decisions import ApprovalOutcome
 from webhook_inbox.handlers.approvals.hold import ApprovalRequest
 from webhook_inbox.handlers.event import Event
 from webhook_inbox.ledger import pauses

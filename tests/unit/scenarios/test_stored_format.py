@@ -34,10 +34,9 @@ from tests.unit.support.people import person
 from tests.unit.support.world import World
 from webhook_inbox import Approval
 from webhook_inbox.domain.errors import Rejected
-from webhook_inbox.domain.model import EventStatus, Run, Status
+from webhook_inbox.domain.model import ApprovalOutcome, EventStatus, Run, Status
 from webhook_inbox.domain.ports import Item, Outgoing
 from webhook_inbox.domain.timestamps import to_ms
-from webhook_inbox.handlers.approvals.decisions import ApprovalOutcome
 from webhook_inbox.handlers.approvals.hold import ApprovalRequest, holds
 from webhook_inbox.handlers.effects.journal import EffectState
 from webhook_inbox.ingest.receipt import IngestOutcome

@@ -10,9 +10,8 @@ from tests.unit.support.approving import FINANCE, ApprovingWorld
 from tests.unit.support.people import person
 from tests.webhookctl.commands.stage import Cli
 from webhook_inbox import Approval
-from webhook_inbox.domain.model import Status
+from webhook_inbox.domain.model import ApprovalOutcome, Status
 from webhook_inbox.handlers.approvals.approvers import person_of
-from webhook_inbox.handlers.approvals.decisions import ApprovalOutcome
 from webhook_inbox.handlers.approvals.hold import ApprovalRequest
 from webhook_inbox.handlers.approvals.request_row import DecisionOutcome
 

@@ -1,15 +1,14 @@
 """The runs that wait for a decision, each with all that a person decides about."""
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from webhookctl.commands import hold
+from webhook_inbox.client.holds import HeldRun
 from webhookctl.console import actions
-from webhookctl.console.inbox import ConsoleInbox
+from webhookctl.console.inbox import PARTLY, ConsoleInbox
 from webhookctl.console.requests import Pages
 from webhookctl.console.tables import RowAction
 from webhookctl.console.views import Views, event_path
@@ -25,15 +24,16 @@ def routes(inbox: ConsoleInbox, views: Views, pages: Pages) -> list[Route]:
     """Returns the route of approvals."""
 
     def listed(request: Request) -> Response:
-        told = inbox.read(hold.list_holds, limit=LISTED)
+        found = inbox.reading().holds.list(limit=LISTED)
+        holds = [(each, _effect(each), _offered(each)) for each in found]
         return views.page(
             "approvals.html",
             title="Approvals",
             path=PATH,
-            holds=[(each, _effect(each), _offered(each)) for each in told.objects],
-            full=len(told.objects) == LISTED,
-            notes=told.notes,
-            partly=told.partly,
+            holds=holds,
+            full=found.full,
+            notes=[PARTLY] if found.partial else [],
+            partly=found.partial,
             event_path=event_path,
             done=views.message(request.query_params.get("done", "")),
         )
@@ -41,15 +41,19 @@ def routes(inbox: ConsoleInbox, views: Views, pages: Pages) -> list[Route]:
     return [Route(PATH, pages.view(listed), methods=["GET"])]
 
 
-def _effect(each: Mapping[str, Any]) -> str:
+def _effect(each: HeldRun) -> str:
     """Returns the name of the effect that a request asks about, "" for none."""
-    subject = str(each["subject"])
-    return subject.removeprefix(EFFECT) if subject.startswith(EFFECT) else ""
+    return each.effect if each.subject.startswith(EFFECT) else ""
 
 
-def _offered(each: Mapping[str, Any]) -> list[RowAction]:
-    names = {name: each[name] for name in ("event_id", "source", "handler", "hold")}
-    doubtful = _effect(each) and str(each["fingerprint"]).startswith(DOUBT)
+def _offered(each: HeldRun) -> list[RowAction]:
+    names = {
+        "event_id": each.event_id,
+        "source": each.source,
+        "handler": each.handler,
+        "hold": each.hold,
+    }
+    doubtful = _effect(each) and (each.fingerprint or "").startswith(DOUBT)
     no_doubt = "" if doubtful else "no effect of it is in doubt"
     return [
         RowAction(action.title, action.address(**names), refused)

@@ -14,13 +14,12 @@ displayed request, so the first of two concurrent decisions wins.
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import Any, Final
 
 from webhook_inbox.domain.audit import Actor, AuditedAction, EventName
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.manifest import Manifest
-from webhook_inbox.domain.model import RequestState, Run, SkipReason, Status
+from webhook_inbox.domain.model import ApprovalOutcome, RequestState, Run, SkipReason, Status
 from webhook_inbox.domain.ports import Change, Ports
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.handlers.approvals.approvers import people_of, person_of
@@ -53,20 +52,6 @@ from webhook_inbox.queue.message import RunMessage
 
 # Limits the remembered approvals, and with them the size of a run's row.
 REMEMBERED: Final = 20
-
-
-class ApprovalOutcome(StrEnum):
-    """The outcome of a decision."""
-
-    APPROVED = "approved"  # the run continues; its message is sent
-    UNSENT = "unsent"  # the run continues; the reconciler sends its message within minutes
-    DENIED = "denied"  # the run is skipped
-    MOVED_ON = "moved_on"  # no longer held for this request: nothing was decided
-    EXPIRED = "expired"  # the event has expired: nothing was decided
-    COUNTED = "counted"  # one approval of several that are needed: the run stays held
-    REPEATED = "repeated"  # this person has decided before: the run stays held
-    NOT_ASKED = "not_asked"  # named people approve, and this caller is not one: nothing was decided
-    CLOSED = "closed"  # the people's request has ended: the run looks at it by itself
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,9 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Final
 
-from webhook_inbox.domain.manifest import matches
 from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.domain.ports import Key
-from webhook_inbox.domain.timestamps import EPOCH, from_ms
+from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import key_of_run
 
@@ -81,32 +80,3 @@ def holds(ledger: Ledger) -> Iterator[ApprovalRequest]:
     """Yields the approval request of every held run, in no order, page by page."""
     runs = ledger.due_runs(newest_first=True)
     return (ApprovalRequest(run) for run in runs if run.status is Status.HELD)
-
-
-@dataclass(frozen=True, slots=True)
-class HoldFilter:
-    """Selects approval requests; "" and None select all.
-
-    `type` is a pattern, `reason` a part of the text; the times are those at which runs were held.
-    """
-
-    source: str = ""
-    handler: str = ""
-    type: str = ""
-    subject: str = ""
-    reason: str = ""
-    since: datetime | None = None
-    until: datetime | None = None
-
-    def fits(self, hold: ApprovalRequest) -> bool:
-        """Returns whether the filter selects a request."""
-        run, at = hold.run, hold.since or EPOCH
-        return (
-            self.source in {"", run.source}
-            and self.handler in {"", run.handler}
-            and (not self.type or matches((self.type,), run.type))
-            and self.subject in {"", hold.subject}
-            and self.reason in hold.reason
-            and (self.since is None or at >= self.since)
-            and (self.until is None or at < self.until)
-        )

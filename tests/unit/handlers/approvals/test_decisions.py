@@ -22,10 +22,9 @@ from webhook_inbox import Deferred, Permanent, Transient
 from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.manifest import Manifest
-from webhook_inbox.domain.model import Run, Status
+from webhook_inbox.domain.model import ApprovalOutcome, Run, Status
 from webhook_inbox.domain.ports import Change, Outgoing
 from webhook_inbox.domain.timestamps import to_ms
-from webhook_inbox.handlers.approvals.decisions import ApprovalOutcome
 from webhook_inbox.handlers.approvals.hold import ApprovalRequest, holds
 from webhook_inbox.handlers.effects.journal import Unstorable, decode
 from webhook_inbox.handlers.effects.manual_commit import NoDoubt
