@@ -18,7 +18,6 @@ from webhook_inbox.client.suggestions import Command as CommandLine
 from webhook_inbox.client.suggestions import Program
 from webhookctl.commands import (
     complete,
-    destinations,
     erase,
     rejected,
     secrets,
@@ -107,6 +106,16 @@ def _resume_tenant(inbox: ConsoleInbox, values: Values) -> str:
     least = "" if resumed.waiting_is_complete else "at least "
     runs = counted(resumed.waiting, "run")
     return f"Waiting: {least}{runs}; sending starts within a minute."
+
+
+def _open_circuit(inbox: ConsoleInbox, values: Values) -> str:
+    inbox.client.destinations.open(values["name"], reason=values["reason"], by=inbox.actor)
+    return "Takes effect within a second."
+
+
+def _close_circuit(inbox: ConsoleInbox, values: Values) -> str:
+    inbox.client.destinations.close(values["name"], reason=values["reason"], by=inbox.actor)
+    return "Waiting runs return within minutes, at the drain rate of the destination."
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +267,7 @@ OPEN = FormAction(
     "Runs that call this destination wait without an attempt until the circuit is closed by hand."
     " Calls in progress finish.",
     "destinations open",
-    by_command(destinations.open_destination),
+    _open_circuit,
     ("name",),
     REASON,
     "/destinations",
@@ -268,7 +277,7 @@ CLOSE = FormAction(
     "Close the circuit",
     "Waiting runs return within minutes, at the destination's drain rate.",
     "destinations close",
-    by_command(destinations.close_destination),
+    _close_circuit,
     ("name",),
     REASON,
     "/destinations",

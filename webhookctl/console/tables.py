@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from webhookctl.console.views import event_path
@@ -54,11 +53,6 @@ class RowAction:
 def text(value: object) -> Cell:
     """Returns a cell of text; `-` for an absent value."""
     return Cell("-" if value is None or value == "" else value)
-
-
-def time(value: str | None) -> Cell:
-    """Returns a cell of a time in ISO 8601."""
-    return Cell(None if value is None else datetime.fromisoformat(value), "time")
 
 
 def status(value: str) -> Cell:

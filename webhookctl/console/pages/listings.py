@@ -2,24 +2,22 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from webhook_inbox.client.destinations import DestinationStatus, OldestRun
 from webhook_inbox.client.handlers import HandlerState
 from webhook_inbox.client.tenants import TenantState
-from webhookctl.commands import destinations
+from webhook_inbox.client.times import iso
 from webhookctl.console import actions
 from webhookctl.console.inbox import ConsoleInbox
 from webhookctl.console.requests import Pages
-from webhookctl.console.tables import Cell, Row, RowAction, event, text, time
+from webhookctl.console.tables import Cell, Row, RowAction, event, text
 from webhookctl.console.views import Views
 from webhookctl.display.output import counted
 from webhookctl.display.pauses import pause_text
-
-Object = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,26 +88,25 @@ def _tenant(each: TenantState) -> Row:
 
 
 def _destinations(shown: ConsoleInbox) -> TablePage:
-    told = shown.read(destinations.list_destinations)
     columns = ("Destination", "Address", "Circuit", "Rate", "Waiting", "Oldest", "Next probe")
-    rows = [_destination(each) for each in told.objects]
+    rows = [_destination(each) for each in shown.reading().destinations.list()]
     return TablePage([Section(columns, rows, "The deployed inbox has no destinations.")])
 
 
-def _destination(each: Object) -> Row:
-    name, hand, circuit = each["destination"], each["opened_by_hand"], each["circuit"]
+def _destination(each: DestinationStatus) -> Row:
+    name, hand = each.destination, each.opened_by_hand
     opened = "it is open by hand already" if hand else ""
-    closed = "" if hand or circuit not in {"closed", None} else "the circuit is not open"
-    least = "" if each["waiting_is_complete"] else "at least "
+    closed = "" if hand or each.circuit not in {"closed", None} else "the circuit is not open"
+    least = "" if each.waiting_is_complete else "at least "
     return Row(
         (
             text(name),
-            text(each["base_url"]),
+            text(each.base_url),
             text(", ".join(_circuit(each))),
             text(_rate(each)),
-            text(f"{least}{each['waiting']}"),
-            _oldest(each["oldest"]),
-            time(each["next_probe"]),
+            text(f"{least}{each.waiting}"),
+            _oldest(each.oldest),
+            Cell(each.next_probe, "time"),
         ),
         [
             RowAction(actions.OPEN.title, actions.OPEN.address(name=name), opened),
@@ -118,24 +115,24 @@ def _destination(each: Object) -> Row:
     )
 
 
-def _circuit(each: Object) -> Iterator[str]:
-    hand = each["opened_by_hand"]
-    yield each["circuit"] or "none"
+def _circuit(each: DestinationStatus) -> Iterator[str]:
+    hand = each.opened_by_hand
+    yield each.circuit or "none"
     if hand:
-        yield f"by hand since {hand['at']} by {hand['by']}: {hand['reason']}"
-    if each["failures"]:
-        yield counted(each["failures"], "failure")
-    if each["paused_until"]:
-        yield f"paused by its answer until {each['paused_until']}"
+        yield f"by hand since {iso(hand.at)} by {hand.by}: {hand.reason}"
+    if each.failures:
+        yield counted(each.failures, "failure")
+    if each.paused_until:
+        yield f"paused by its answer until {iso(each.paused_until)}"
 
 
-def _rate(each: Object) -> str:
-    queue = f", queue until {each['queue_until']}" if each["queue_until"] else ""
-    return f"{each['rate'] or '-'}{queue}"
+def _rate(each: DestinationStatus) -> str:
+    queue = f", queue until {iso(each.queue_until)}" if each.queue_until else ""
+    return f"{each.rate or '-'}{queue}"
 
 
-def _oldest(run: Object | None) -> Cell:
-    return text(None) if run is None else event(run["source"], run["event_id"])
+def _oldest(run: OldestRun | None) -> Cell:
+    return text(None) if run is None else event(run.source, run.event_id)
 
 
 LISTINGS: dict[str, tuple[str, Callable[[ConsoleInbox], TablePage]]] = {
