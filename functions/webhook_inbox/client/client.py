@@ -8,6 +8,8 @@ from typing import Self
 
 from webhook_inbox.adapters.aws.account import caller_arn
 from webhook_inbox.adapters.system import SystemClock, SystemRandomness
+from webhook_inbox.client.alarms import StackAlarms
+from webhook_inbox.client.audit import Audit
 from webhook_inbox.client.budget import BoundedTable
 from webhook_inbox.client.connection import Selection, connect
 from webhook_inbox.client.handlers import Handlers
@@ -151,6 +153,16 @@ class InboxClient:
     def __exit__(self, *_: object) -> None:
         """Closes the connections."""
         self.close()
+
+    @cached_property
+    def alarms(self) -> StackAlarms:
+        """The alarms of the stack, and their notifications."""
+        return StackAlarms(self._scope)
+
+    @cached_property
+    def audit(self) -> Audit:
+        """The actions of operators."""
+        return Audit(self._scope)
 
     @cached_property
     def handlers(self) -> Handlers:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.webhookctl.commands.stage import CALLER, STACK, Cli, client
-from webhookctl import alarm_states
+from webhook_inbox.client import alarms as client_alarms
 
 BURST = f"{STACK}-InboxAlarmsDeadLetterBurst1A2B3C4D-AbCdEf012345"
 ERRORS = f"{STACK}-InboxAlarmsApiErrors0A0B0C0D-AbCdEf012345"
@@ -175,7 +175,7 @@ def test_the_texts_are_read_as_the_stack_writes_them() -> None:
     text = describe(
         "It failed.", first="alarms list", severity=Severity.PAGE, page="runs-given-up", stack="S"
     )
-    found = alarm_states._TEXT.search(text)
+    found = client_alarms._TEXT.search(text)
     assert found is not None
     assert found.groupdict() == {
         "first": "webhookctl --stack S alarms list",

@@ -1,16 +1,17 @@
 """The audit; its filters are the query of its URL."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from webhook_inbox.domain.audit import AuditedAction
-from webhookctl.commands.audit import audit
+from webhook_inbox.client.times import moment
+from webhook_inbox.domain.audit import AuditedAction, AuditEntry
 from webhookctl.console.filters import BadFilter
-from webhookctl.console.inbox import ConsoleInbox
+from webhookctl.console.inbox import PARTLY, ConsoleInbox
 from webhookctl.console.requests import Pages
 from webhookctl.console.views import Views
 
@@ -26,7 +27,9 @@ def routes(inbox: ConsoleInbox, views: Views, pages: Pages) -> list[Route]:
 
     def listed(request: Request) -> Response:
         query = request.query_params
-        told = inbox.read(audit, **_wanted(query), limit=LISTED)
+        client = inbox.reading()
+        found = client.audit.list(**_wanted(query, inbox.clock.now()), limit=LISTED)
+        rows = [(each, _request(each), _result(each)) for each in found]
         return views.page(
             "audit.html",
             title="Audit",
@@ -34,17 +37,17 @@ def routes(inbox: ConsoleInbox, views: Views, pages: Pages) -> list[Route]:
             chosen={name: query.get(name, "") for name in FILTERS},
             known=sorted(AuditedAction),
             window=WINDOW,
-            rows=[(each, _request(each), _result(each)) for each in told.objects],
-            full=len(told.objects) == LISTED,
-            notes=told.notes,
-            partly=told.partly,
+            rows=rows,
+            full=found.full,
+            notes=[PARTLY] if client.is_cut else [],
+            partly=client.is_cut,
         )
 
     return [Route(PATH, pages.view(listed), methods=["GET"])]
 
 
-def _wanted(query: Mapping[str, str]) -> dict[str, Any]:
-    """Returns the parameters of the command; raises BadFilter for an unknown action."""
+def _wanted(query: Mapping[str, str], now: datetime) -> dict[str, Any]:
+    """Returns the filters of the list; raises BadFilter for an unknown action or a wrong window."""
     given: dict[str, Any] = {name: query[name].strip() for name in FILTERS if query.get(name)}
     if "until" not in given:
         given.setdefault("since", WINDOW)
@@ -54,17 +57,22 @@ def _wanted(query: Mapping[str, str]) -> dict[str, Any]:
         if action not in set(AuditedAction):
             raise BadFilter(f"action {action!r}: choose one of {', '.join(AuditedAction)}")
         given["action"] = AuditedAction(action)
-    return given
+    if "event" in given:
+        given["event_id"] = given.pop("event")
+    times = {name: moment(given[name], now) for name in ("since", "until") if name in given}
+    if times["since"] > times.get("until", now):
+        raise BadFilter(f"From {given['since']} is not before {given.get('until', 'now')}")
+    return given | times
 
 
-def _request(each: Mapping[str, Any]) -> str:
-    asked = {name: value for name, value in each["request"].items() if value not in {"", "False"}}
+def _request(each: AuditEntry) -> str:
+    asked = {name: value for name, value in each.request.items() if value not in {"", "False"}}
     return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in asked.items())
 
 
-def _result(each: Mapping[str, Any]) -> str:
-    if each["counts"] is None:
+def _result(each: AuditEntry) -> str:
+    if each.counts is None:
         return "not finished"
-    counts = [f"{count} {name.replace('_', ' ')}" for name, count in each["counts"].items()]
-    stopped = [f"stopped: {each['stopped']}"] if each["stopped"] else []
+    counts = [f"{count} {name.replace('_', ' ')}" for name, count in each.counts.items()]
+    stopped = [f"stopped: {each.stopped}"] if each.stopped else []
     return ", ".join([*counts, *stopped]) or "nothing"

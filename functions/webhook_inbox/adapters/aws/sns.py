@@ -1,7 +1,9 @@
-"""Publishes to topics of Amazon SNS."""
+"""Publishes to topics of Amazon SNS, and lists their subscriptions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
+
+from webhook_inbox.adapters.aws.errors import once
 
 # Returns the client of a region, None for the default one.
 Clients = Callable[[str], Any]
@@ -34,3 +36,14 @@ class SnsTopics:
             "sns", "publish", right=right, client=self._clients(region), region=region
         )
         target.call(TopicArn=arn, Subject=subject, Message=text)
+
+
+def list_subscriptions(clients: Callable[[str], Any], topic: str) -> list[Mapping[str, Any]]:
+    """Returns SNS's descriptions of a topic's subscriptions; `clients` makes those of services.
+
+    Raises:
+        Unavailable: SNS failed; AccessDenied: it refused the call.
+    """
+    pages = clients("sns").get_paginator("list_subscriptions_by_topic")
+    found = once("sns", "ListSubscriptionsByTopic", lambda: list(pages.paginate(TopicArn=topic)))
+    return [subscription for page in found for subscription in page["Subscriptions"]]
