@@ -12,6 +12,7 @@ from webhook_inbox.client.alarms import StackAlarms
 from webhook_inbox.client.audit import Audit
 from webhook_inbox.client.budget import BoundedTable
 from webhook_inbox.client.connection import Selection, connect
+from webhook_inbox.client.destinations import Destinations
 from webhook_inbox.client.handlers import Handlers
 from webhook_inbox.client.holds import Holds
 from webhook_inbox.client.metered import MeteredTable
@@ -163,6 +164,11 @@ class InboxClient:
     def audit(self) -> Audit:
         """The actions of operators."""
         return Audit(self._scope)
+
+    @cached_property
+    def destinations(self) -> Destinations:
+        """The destinations and their circuits."""
+        return Destinations(self._scope)
 
     @cached_property
     def handlers(self) -> Handlers:
