@@ -13,6 +13,7 @@ from webhook_inbox.client.repository import own_directories, owned
 from webhook_inbox.configuration import inbox_toml
 from webhook_inbox.configuration.compile import compile_manifest
 from webhook_inbox.configuration.inbox_toml import Configuration
+from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
 from webhookctl.errors import CommandError
 
@@ -55,6 +56,15 @@ class Checkout:
         if name not in sources:
             raise WrongArgument(unknown("source", name, sources, where="in inbox.toml"))
         return sources[name]
+
+
+def declared_manifest(stage: str) -> Manifest:
+    """Returns the sources, destinations and secrets of the checkout; none without a valid one."""
+    try:
+        found = Checkout.required().configuration(stage)
+    except (CommandError, ConfigurationError):
+        return Manifest()
+    return Manifest(sources=found.sources, destinations=found.destinations, secrets=found.secrets)
 
 
 def _require_owned(functions: Path) -> None:

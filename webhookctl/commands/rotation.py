@@ -1,26 +1,21 @@
 """`secrets rotate`, `secrets revoke` and `secrets status`: replaces a secret without an outage."""
 
 from datetime import datetime, timedelta
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 
-from webhook_inbox.client.errors import WrongArgument
-from webhook_inbox.client.names import unknown
 from webhook_inbox.client.secret_documents import SecretChange
+from webhook_inbox.client.secrets import LONGEST_OVERLAP, RotatedSecret, SecretStatus
 from webhook_inbox.client.times import iso, relative
-from webhook_inbox.domain.audit import AuditedAction
-from webhook_inbox.domain.secret_document import HANDLERS, SOURCES, TOOLS
 from webhook_inbox.domain.secrets import LIFE
-from webhookctl.commands.secrets import bounded, deployed_reader, read_value
-from webhookctl.display.secrets import STATES, NamedSecret, named_secrets
+from webhookctl.checkout import declared_manifest
+from webhookctl.commands.secrets import STATES, bounded, read_value
 from webhookctl.display.table import Column, Fit
-from webhookctl.errors import CommandError
 from webhookctl.invocation import By, Invocation, Why, takes_options
-from webhookctl.metrics import last_verified_with_previous
 
-# A provider retries for days; a longer overlap is a rotation without an end, `secrets set`.
-LONGEST: Final = timedelta(days=30)
+# Seconds until every function has read the change.
+WITHIN: Final = LIFE // timedelta(seconds=1)
 KEPT_LONGER: Final = (
     "use at most 30d; `secrets set` keeps the previous value valid until the next change"
 )
@@ -51,37 +46,33 @@ def rotate(
 
     Every function ignores the previous value from then on; the next change removes it.
     """
-    now, target = call.clock.now(), call.target
-    until = now + bounded("--overlap", overlap, LONGEST, KEPT_LONGER)
-    reader = deployed_reader(target, name)
+    length = bounded("--overlap", overlap, LONGEST_OVERLAP, KEPT_LONGER)
+    secrets, declared = call.client.secrets, declared_manifest(call.client.target.stage)
+    # Before the value is asked for.
+    secrets.document_of(name, declared=declared)
     value = read_value(f"New value of {name}: ")
-    # The audit has the names only.
-    with call.audited(
-        AuditedAction.ROTATE_SECRET, by, reason=reason, secret=name, previous_until=iso(until)
-    ) as counts:
-        change = target.secret_documents.rotate(reader, name, value, now=now, until=until)
-        counts[change] += 1
-    replaced = change is SecretChange.REPLACED
+    rotated = secrets.rotate(
+        name, value, overlap=length, declared=declared, reason=reason, by=call.actor(by)
+    )
+    call.output.result(rotated, _text(rotated))
     if call.as_json:
-        end = iso(until) if replaced else None
-        call.output.json({"name": name, "change": str(change), "previous_until": end})
         return
-    call.output.line(_told(name, change, until))
-    if change is not SecretChange.UNCHANGED:
-        call.output.note(f"The functions use it within {LIFE // timedelta(seconds=1)} s.")
-    if replaced:
+    if rotated.change is not SecretChange.UNCHANGED:
+        call.output.note(f"The functions use it within {WITHIN} s.")
+    if rotated.change is SecretChange.REPLACED:
         status = call.program.command("secrets status", argument=name)
         call.output.note(
             f"Give the provider the new value; `{status}` shows whether the old one is still used."
         )
 
 
-def _told(name: str, change: SecretChange, until: datetime) -> str:
-    if change is SecretChange.UNCHANGED:
-        return f"Unchanged: {name} already has this value."
-    if change is SecretChange.CREATED:
-        return f"Set {name}, which had no value."
-    return f"Rotated {name}; the previous value is valid until {iso(until)}."
+def _text(rotated: RotatedSecret) -> str:
+    if rotated.change is SecretChange.UNCHANGED:
+        return f"Unchanged: {rotated.name} already has this value."
+    if rotated.change is SecretChange.CREATED:
+        return f"Set {rotated.name}, which had no value."
+    until = iso(rotated.previous_until)
+    return f"Rotated {rotated.name}; the previous value is valid until {until}."
 
 
 @takes_options
@@ -105,21 +96,17 @@ def revoke(
             "add --previous: only the previous value can be revoked; to replace the current one,"
             " use `secrets set --replace`"
         )
-    documents, reader = call.target.secret_documents, deployed_reader(call.target, name)
-    if len(documents.read(reader).get(name, ())) < 2:
-        raise CommandError(f"{name} has no previous value; nothing to revoke")
+    secrets, declared = call.client.secrets, declared_manifest(call.client.target.stage)
     if yes:
-        with call.audited(AuditedAction.REVOKE_SECRET, by, reason=reason, secret=name) as counts:
-            documents.revoke_previous(reader, name)
-            counts["revoked"] += 1
+        revoked = secrets.revoke(name, declared=declared, reason=reason, by=call.actor(by))
+    else:
+        revoked = secrets.plan_revocation(name, declared=declared)
+    verb = "is revoked" if yes else "would be revoked"
+    call.output.result(revoked, f"The previous value of {name} {verb}.")
     if call.as_json:
-        call.output.json({"name": name, "revoked": yes})
         return
-    told = "is revoked" if yes else "would be revoked"
-    call.output.line(f"The previous value of {name} {told}.")
     if yes:
-        seconds = LIFE // timedelta(seconds=1)
-        call.output.note(f"The functions refuse it within {seconds} s.")
+        call.output.note(f"The functions refuse it within {WITHIN} s.")
     else:
         call.output.note("Dry run: deliveries signed with it are then rejected. Add --yes.")
 
@@ -135,59 +122,25 @@ def status(
 
     The last use is that of the metric VerifiedWithPrevious, minutes late, up to 14 days ago.
     """
-    target, now = call.target, call.clock.now()
-    stored = {reader: target.secret_documents.read(reader) for reader in (SOURCES, HANDLERS)}
-    every = named_secrets(target.manifest, {**stored, TOOLS: {}})
-    found = [each for each in every if name in {None, each.name}]
-    if name is not None and not found:
-        raise WrongArgument(unknown("secret", name, [each.name for each in every]))
-    rotating = [each for each in found if each.values > 1]
-    used = last_verified_with_previous(target, _sources(rotating), now)
-    rows = [_status_object(each, used, now) for each in found]
+    found = call.client.secrets.status(name)
     if call.as_json:
-        for row in rows:
-            call.output.json(row)
+        call.output.results(found)
         return
-    call.output.table(COLUMNS, [_row(row, now) for row in rows], now=now)
+    now = call.clock.now()
+    call.output.table(COLUMNS, [_row(each, now) for each in found], now=now)
 
 
-def _sources(secrets: list[NamedSecret]) -> list[str]:
-    """Returns the names of the sources that use these secrets."""
-    users = (user for each in secrets if each.reader == SOURCES for user in each.users)
-    return [user.removeprefix("source ") for user in users]
+def _row(each: SecretStatus, now: datetime) -> tuple[object, ...]:
+    until = "next change" if each.values > 1 else "-"
+    if each.previous_until:
+        until = relative(each.previous_until, now)
+    replaced = relative(each.replaced_at, now) if each.replaced_at else "-"
+    return each.name, STATES[each.values], replaced, until, _used(each, now)
 
 
-def _status_object(
-    secret: NamedSecret, used: dict[str, datetime] | None, now: datetime
-) -> dict[str, Any]:
-    """Returns a secret as JSON data; `previous_last_used` is null where no metric is known."""
-    times = [] if used is None else [used[each] for each in _sources([secret]) if each in used]
-    ended = secret.until is not None and secret.until <= now
-    return {
-        "name": secret.name,
-        "values": 1 if ended else secret.values,
-        "replaced_at": iso(secret.since),
-        "previous_until": iso(secret.until),
-        "previous_last_used": iso(max(times, default=None)),
-        "metric_known": used is not None and secret.reader == SOURCES,
-    }
-
-
-def _row(row: dict[str, Any], now: datetime) -> tuple[object, ...]:
-    values = STATES[row["values"]]
-    until = "-"
-    if row["previous_until"]:
-        until = relative(datetime.fromisoformat(row["previous_until"]), now)
-    elif row["values"] > 1:
-        until = "next change"
-    at = row["replaced_at"]
-    replaced = relative(datetime.fromisoformat(at), now) if at else "-"
-    return row["name"], values, replaced, until, _used(row, now)
-
-
-def _used(row: dict[str, Any], now: datetime) -> str:
-    if row["values"] < 2 and not row["previous_until"]:
+def _used(each: SecretStatus, now: datetime) -> str:
+    if each.values < 2 and not each.previous_until:
         return "-"
-    if row["previous_last_used"]:
-        return relative(datetime.fromisoformat(row["previous_last_used"]), now)
-    return NO_DATA if row["metric_known"] else "unknown"
+    if each.previous_last_used:
+        return relative(each.previous_last_used, now)
+    return NO_DATA if each.metric_known else "unknown"

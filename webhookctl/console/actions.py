@@ -4,7 +4,6 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -20,7 +19,6 @@ from webhookctl.commands import (
     complete,
     erase,
     rejected,
-    secrets,
     skip,
 )
 from webhookctl.console.commands import Told, told
@@ -116,6 +114,13 @@ def _open_circuit(inbox: ConsoleInbox, values: Values) -> str:
 def _close_circuit(inbox: ConsoleInbox, values: Values) -> str:
     inbox.client.destinations.close(values["name"], reason=values["reason"], by=inbox.actor)
     return "Waiting runs return within minutes, at the drain rate of the destination."
+
+
+def _set_secret(inbox: ConsoleInbox, values: Values) -> str:
+    client, name, value = inbox.client, values["name"], values["value"]
+    declared = declared_manifest(client.target.stage)
+    client.secrets.set(name, value, declared=declared, reason=values["reason"], by=inbox.actor)
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,12 +352,11 @@ SET_SECRET = FormAction(
     "Stores the value that the provider shows for this source; its functions use it within a"
     " minute. The previous value stays valid until the next change. The value is never shown.",
     "secrets set",
-    by_command(secrets.store),
+    _set_secret,
     ("name",),
     {"value": "Value", **REASON},
     "/rejected",
     hidden=frozenset({"value"}),
-    given=lambda values: {"read": partial(str, values.pop("value")), **values},
 )
 ACTIONS: Final = (
     APPROVE,

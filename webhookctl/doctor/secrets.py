@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Final
 
+from webhook_inbox.client.named_secrets import NamedSecret, named_secrets
 from webhook_inbox.client.times import relative
 from webhook_inbox.configuration.addresses import kind_of
 from webhook_inbox.domain.secret_document import HANDLERS, SOURCES, TOOLS
-from webhookctl.display.secrets import NamedSecret, named_secrets
 from webhookctl.doctor.examination import Examination
 from webhookctl.preflight.result import Level, Result
 

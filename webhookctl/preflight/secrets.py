@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from webhook_inbox.adapters.aws.secrets_manager import text_of
+from webhook_inbox.client.named_secrets import named_secrets
 from webhook_inbox.domain.secret_document import HANDLERS, SOURCES, TOOLS, Secrets, parse, prefix_of
-from webhookctl.display.secrets import named_secrets
 from webhookctl.preflight.plan import Plan
 from webhookctl.preflight.reader import Reader, Unread
 from webhookctl.preflight.result import Result

@@ -17,6 +17,7 @@ from webhook_inbox.client.handlers import Handlers
 from webhook_inbox.client.holds import Holds
 from webhook_inbox.client.metered import MeteredTable
 from webhook_inbox.client.scope import Scope
+from webhook_inbox.client.secrets import Secrets
 from webhook_inbox.client.suggestions import Program
 from webhook_inbox.client.target import Target
 from webhook_inbox.client.tenants import Tenants
@@ -179,6 +180,11 @@ class InboxClient:
     def holds(self) -> Holds:
         """The runs that wait for a person's decision."""
         return Holds(self._scope)
+
+    @cached_property
+    def secrets(self) -> Secrets:
+        """The secrets that verify deliveries and call destinations."""
+        return Secrets(self._scope)
 
     @cached_property
     def tenants(self) -> Tenants:

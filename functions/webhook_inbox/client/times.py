@@ -61,6 +61,13 @@ def span(delta: timedelta) -> str:
     return " ".join(parts[:2]) or "0 s"
 
 
+def short_span(delta: timedelta) -> str:
+    """Returns a whole duration as an option has it, in its largest unit: `15m`, `1h`."""
+    seconds = int(delta.total_seconds())
+    unit, size = next(each for each in _UNITS.items() if seconds % each[1] == 0)
+    return f"{seconds // size}{unit}"
+
+
 def relative(value: datetime, now: datetime) -> str:
     """Returns `in 12 s` or `5 min 3 s ago`."""
     return f"in {span(value - now)}" if value > now else f"{span(now - value)} ago"

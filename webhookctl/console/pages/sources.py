@@ -1,5 +1,6 @@
 """The sources, and a page that waits for the first event of one."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
@@ -11,8 +12,8 @@ from starlette.routing import Route
 
 from webhook_inbox.client.cached import Cached
 from webhook_inbox.client.names import unknown
+from webhook_inbox.client.secrets import SecretStatus
 from webhook_inbox.client.times import iso
-from webhookctl.commands import rotation
 from webhookctl.console import actions
 from webhookctl.console.filters import BadFilter
 from webhookctl.console.inbox import ConsoleInbox
@@ -55,17 +56,16 @@ class SourcePages:
         self._views = views
         seconds = LOCAL_SECONDS if inbox.begun.selection.local else SECONDS
         self._sources = Cached[Sources](partial(sources_of, inbox), seconds=seconds)
-        self._secrets = Cached[dict[str, Any]](self._read_secrets, seconds=seconds)
+        self._secrets = Cached[Mapping[str, SecretStatus]](self._read_secrets, seconds=seconds)
         # The last delivery that was diagnosed.
         self._diagnosed: tuple[str, str, Cached[Diagnosis]] | None = None
         for each in (self._sources, self._secrets):
             inbox.on_change(each.forget)
 
-    def _read_secrets(self) -> dict[str, Any]:
-        told = self._inbox.read(rotation.status)
-        return {each["name"]: each for each in told.objects}
+    def _read_secrets(self) -> Mapping[str, SecretStatus]:
+        return {each.name: each for each in self._inbox.reading().secrets.status()}
 
-    def _known_secrets(self) -> tuple[dict[str, Any], str]:
+    def _known_secrets(self) -> tuple[Mapping[str, SecretStatus], str]:
         try:
             return self._secrets(), ""
         except Exception as error:  # noqa: BLE001 - the rest of the page needs no secrets

@@ -3,14 +3,13 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from webhook_inbox import providers
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
 from webhook_inbox.domain.secret_document import HANDLERS, SOURCES, TOOLS, Rotation, Secrets
 
-STATES: Final = ("not set", "one value", "two values")
 # The user of a secret that is in no destination.
 IN_HANDLERS: Final = "handlers"
 WEBHOOKCTL: Final = "webhookctl"
@@ -29,11 +28,6 @@ class NamedSecret:
     users: tuple[str, ...]
     since: datetime | None = None
     until: datetime | None = None
-
-    @property
-    def state(self) -> str:
-        """The number of live values in words."""
-        return STATES[self.values] if self.users else f"{STATES[self.values]}, unused"
 
     @property
     def missing(self) -> bool:
@@ -80,13 +74,3 @@ def _needs_secret(source: SourceSpec) -> bool:
 def _users_of(name: str, manifest: Manifest) -> tuple[str, ...]:
     named = (spec.name for spec in manifest.destinations.values() if name in spec.secrets)
     return tuple(f"destination {each}" for each in named) or (IN_HANDLERS,)
-
-
-def secret_object(secret: NamedSecret, document: str) -> dict[str, Any]:
-    """Returns a secret as JSON data."""
-    return {
-        "name": secret.name,
-        "document": document,
-        "values": secret.values,
-        "used_by": list(secret.users),
-    }
