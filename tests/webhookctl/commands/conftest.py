@@ -47,10 +47,6 @@ def fulfil(event, ctx):
 '''
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "moto: the ledger is in moto's DynamoDB, the bodies in S3")
-
-
 @pytest.fixture(scope="session", autouse=True)
 def _one_command_tree() -> Iterator[None]:
     """Builds the tree of commands once; for each call, it takes longer than most commands."""

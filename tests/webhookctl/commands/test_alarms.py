@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from tests.webhookctl.commands.stage import CALLER, STACK, Cli, client
-from webhook_inbox.client import alarms as client_alarms
 
 BURST = f"{STACK}-InboxAlarmsDeadLetterBurst1A2B3C4D-AbCdEf012345"
 ERRORS = f"{STACK}-InboxAlarmsApiErrors0A0B0C0D-AbCdEf012345"
@@ -167,18 +166,3 @@ def test_an_inbox_on_this_machine_has_none(cli: Cli) -> None:
 
 def test_a_stack_of_another_version_is_to_be_deployed_again(cli: Cli) -> None:
     assert "has no alarms of this version: deploy it again" in cli("alarms", "list").err
-
-
-def test_the_texts_are_read_as_the_stack_writes_them() -> None:
-    from webhook_inbox_cdk.alarm_declaration import Severity, describe  # noqa: PLC0415 - loads jsii
-
-    text = describe(
-        "It failed.", first="alarms list", severity=Severity.PAGE, page="runs-given-up", stack="S"
-    )
-    found = client_alarms._TEXT.search(text)
-    assert found is not None
-    assert found.groupdict() == {
-        "first": "webhookctl --stack S alarms list",
-        "severity": "page",
-        "page": "webhookctl --stack S runbook runs-given-up",
-    }
