@@ -28,13 +28,13 @@ from webhook_inbox.adapters.memory import ManualClock, MemoryTable, memory_ports
 from webhook_inbox.domain.manifest import HandlerSpec, Manifest, SourceSpec
 from webhook_inbox.domain.model import EventStatus
 from webhook_inbox.domain.ports import Item, Key, Page, Ports
+from webhook_inbox.domain.replay_cost import estimate as replayed
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger.due_handlers import deploy
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import RECEIVED_SHARDS
 from webhook_inbox.reconciler.received import CURSORS, FIRST_LOOK, SECOND_LOOK, SECOND_STEP
 from webhook_inbox.reconciler.reconciler import Reconciler
-from webhook_inbox.replay.cost import estimate as replayed
 from webhookctl.cost import estimate as costs
 from webhookctl.cost import units
 from webhookctl.cost.shape import Shape

@@ -7,10 +7,10 @@ from aws_lambda_powertools import Logger
 from webhook_inbox.adapters.aws.embedded_metrics import MetricLines
 from webhook_inbox.domain import metrics as catalogue
 from webhook_inbox.domain.errors import Unavailable
+from webhook_inbox.domain.replay_report import ReplayOutcome, ReplayReport
 from webhook_inbox.domain.trace import Trace
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.replay.replay import SentRuns
-from webhook_inbox.replay.report import ReplayOutcome, ReplayReport
 from webhook_inbox.replay.request import ReplayRequest
 
 

@@ -27,6 +27,7 @@ from webhook_inbox.adapters.aws.s3 import S3Blobs
 from webhook_inbox.adapters.aws.sqs import SqsQueue
 from webhook_inbox.adapters.memory import ManualClock
 from webhook_inbox.adapters.system import SystemClock, SystemRandomness, ThreadParallel
+from webhook_inbox.domain import replay_cost
 from webhook_inbox.domain.audit import Actor, Proof
 from webhook_inbox.domain.model import ApprovalOutcome
 from webhook_inbox.domain.ports import Change, Item, Key, Ports
@@ -40,7 +41,6 @@ from webhook_inbox.ledger.schema import RECEIVED_SHARDS, received_bucket
 from webhook_inbox.reconciler import retention
 from webhook_inbox.reconciler.received import CURSORS
 from webhook_inbox.reconciler.report import Action, ReconcilerReport
-from webhook_inbox.replay import cost as replay_cost
 from webhookctl.cost import units
 from webhookctl.cost.body import sample_body
 from webhookctl.cost.units import Step

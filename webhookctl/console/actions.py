@@ -15,6 +15,7 @@ from webhook_inbox.client.errors import OperationError, WrongArgument
 from webhook_inbox.client.holds import HeldRun, HoldDecision
 from webhook_inbox.client.suggestions import Command as CommandLine
 from webhook_inbox.client.suggestions import Program
+from webhookctl.checkout import declared_manifest
 from webhookctl.commands import (
     complete,
     erase,

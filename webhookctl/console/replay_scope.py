@@ -2,8 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from datetime import datetime
+from typing import Final
 
+from webhook_inbox.client.replays import ReplayFilter
+from webhook_inbox.client.times import moment
 from webhook_inbox.domain.model import EventStatus
 from webhookctl.console.filters import BadFilter, EventFilter
 from webhookctl.search import ATTENDED
@@ -23,13 +26,15 @@ class ReplayScope:
         says: the runs that it selects, as a sentence.
         refused: why there is none, "" if there is one.
         repeats: whether the runs are finished.
-        values: the parameters of `replay`.
+        status: their status.
+        values: the list's other filters, as the user wrote them.
     """
 
     says: str
     refused: str
     repeats: bool
-    values: Mapping[str, Any]
+    status: EventStatus
+    values: Mapping[str, str]
 
 
 def scope_of(chosen: EventFilter) -> ReplayScope:
@@ -53,26 +58,29 @@ def scope_of(chosen: EventFilter) -> ReplayScope:
         refused = "the list begins 24 hours before its end: set From as well"
     if since:
         values["since"] = since
-    values["status"] = [status]
-    return ReplayScope(f"{says}.", refused, status in FINISHED, _named(values))
+    return ReplayScope(f"{says}.", refused, status in FINISHED, status, values)
 
 
-def values_of(form: Mapping[str, str]) -> dict[str, Any]:
-    """Returns the parameters of `replay` for a form: an event's run, a group, or the list's filter.
+def filter_of(form: Mapping[str, str], now: datetime) -> ReplayFilter:
+    """Returns what a form selects: an event's run, a group, or the runs of the list's filter.
 
     Raises:
         BadFilter: a replay cannot select it.
     """
+    handler = form.get("handler") or None
     if event_id := form.get("event_id", ""):
-        named = {name: form[name] for name in ("source", "handler") if form.get(name)}
-        return {**named, "event_ids": [event_id]}
-    if form.get("error_group"):
-        return {name: form[name] for name in ("handler", "error_group") if form.get(name)}
+        source = form.get("source") or None
+        return ReplayFilter(event_ids=(event_id,), source=source, handler=handler)
+    if group := form.get("error_group"):
+        return ReplayFilter(handler=handler, error_group=group)
     scope = scope_of(EventFilter.of(form))
     if scope.refused:
         raise BadFilter(scope.refused)
-    return dict(scope.values)
-
-
-def _named(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {{"type": "type_"}.get(name, name): value for name, value in values.items()}
+    values = dict(scope.values)
+    since, until = (values.pop(name, None) for name in ("since", "until"))
+    return ReplayFilter(
+        status=(scope.status,),
+        since=moment(since, now) if since else None,
+        until=moment(until, now) if until else None,
+        **values,
+    )

@@ -1,25 +1,18 @@
 """Replays that run in the background of the console, each with its progress."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from itertools import count
 from threading import Thread
-from typing import Any, Final
+from typing import Final
 
-from webhook_inbox.replay.report import SENT
-from webhookctl.commands.replay import replay
-from webhookctl.console.commands import Told, perform
+from webhook_inbox.client.replays import ReplayOptions, RunningReplay
 from webhookctl.console.inbox import ConsoleInbox
+from webhookctl.display.replay import resumption
 from webhookctl.errors import explain
 
 # The replays that are remembered; their rows in the audit stay.
 REMEMBERED: Final = 20
-
-
-def sent_of(report: Mapping[str, Any]) -> int:
-    """Returns the runs of a report that were sent, or would be."""
-    return sum(report["counts"].get(outcome, 0) for outcome in SENT)
 
 
 @dataclass
@@ -27,39 +20,38 @@ class ReplayJob:
     """One replay of a selection.
 
     Attributes:
-        selection: the id of the selection.
-        first: how many runs it sends as a canary, None for all.
-        rate: runs per second.
-        force: whether it repeats finished runs.
-        told: its progress and its report.
+        replay: the replay.
         error: why it failed, "" unless it did.
+        note: how to resume it, "" unless it was stopped while it sent.
+        waits: whether it waits for the outcome of its canary.
         running: whether it goes on.
     """
 
-    selection: str
-    first: int | None
-    rate: float
-    force: bool
-    told: Told = field(default_factory=Told)
+    replay: RunningReplay
     error: str = ""
+    note: str = ""
+    waits: bool = False
     running: bool = True
 
     @property
-    def report(self) -> dict[str, Any] | None:
-        """The report at its end."""
-        return self.told.objects[-1] if self.told.objects else None
+    def left(self) -> timedelta:
+        """How long sending takes at its rate from now on."""
+        replay = self.replay
+        return timedelta(seconds=max(replay.total - replay.done, 0) / replay.plan.options.rate)
 
-    @property
-    def sent(self) -> int:
-        """The runs that its report counts as sent."""
-        return sent_of(self.report) if self.report else 0
-
-    @property
-    def left(self) -> timedelta | None:
-        """How long sending takes at its rate from now on; None while it waits for outcomes."""
-        if self.told.what == "ended":
-            return None
-        return timedelta(seconds=max(self.told.total - self.told.done, 0) / self.rate)
+    def run(self) -> None:
+        """Sends the runs, and waits for the outcome of a canary."""
+        replay = self.replay
+        for _ in replay:
+            pass
+        if replay.stopped:
+            self.note = resumption(replay)
+        elif replay.first and replay.report.sent and not replay.report.failed:
+            self.waits = True
+            for _ in replay.wait():
+                pass
+        if replay.error is not None:
+            raise replay.error
 
 
 class ReplayJobs:
@@ -70,27 +62,18 @@ class ReplayJobs:
         self._numbers = count(1)
 
     def start(
-        self,
-        inbox: ConsoleInbox,
-        selection: str,
-        *,
-        first: int | None,
-        rate: float,
-        reason: str,
-        force: bool,
+        self, inbox: ConsoleInbox, selection: str, options: ReplayOptions, *, first: int | None
     ) -> int:
         """Starts a replay and returns its number."""
-        job, number = ReplayJob(selection, first, rate, force), next(self._numbers)
+        client, by = inbox.client, inbox.actor
+        plan = client.replays.resume(selection, options, by=by)
+        job, number = ReplayJob(client.replays.start(plan, by=by, first=first)), next(self._numbers)
         self._jobs[str(number)] = job
         self._jobs.pop(str(number - REMEMBERED), None)
-        values = {"selection": selection, "first": first, "rate": rate, "reason": reason}
-        values |= {"force": force, "yes": True}
-        # The connection of now: the one of a later call may be another's.
-        call = inbox.call
 
         def work() -> None:
             try:
-                perform(call, replay, job.told, values)
+                job.run()
             except Exception as error:  # noqa: BLE001 - shown on the page of the replay
                 job.error = explain(error)
             finally:
@@ -109,4 +92,4 @@ class ReplayJobs:
         """Stops a replay after its present step."""
         job = self.get(number)
         if job is not None:
-            job.told.stopped = True
+            job.replay.stop()

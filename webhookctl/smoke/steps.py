@@ -12,19 +12,19 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
 
+from webhook_inbox.client.replays import invoke_replay
 from webhook_inbox.client.target import Target
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.idempotency import key_of
 from webhook_inbox.domain.manifest import DEFAULT_LANE, SMOKE, SMOKE_FAILS, SMOKE_WORKS
 from webhook_inbox.domain.model import Overview, Run, Status
 from webhook_inbox.domain.ports import Clock, Message, Outgoing, Queue
+from webhook_inbox.domain.replay_report import ReplayOutcome
 from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.handlers.effects.journal import EffectState, decode
 from webhook_inbox.reconciler.received import CURSORS
-from webhook_inbox.replay.report import ReplayOutcome
 from webhookctl.deliveries.post import Answer
 from webhookctl.errors import CommandError
-from webhookctl.replaying import invoke
 from webhookctl.smoke.source import SmokeSource
 from webhookctl.smoke.traces import Traces, event_ids, find_dead_letters
 
@@ -186,7 +186,7 @@ class SmokeTest:
     def _replay(self) -> str:
         request = {"event_ids": [self._fails], "source": SMOKE, "handler": SMOKE, "limit": 1}
         asked = {"rate_per_second": 10, "dry_run": False, "requested_by": self._by}
-        report = invoke(self._target, {**request, **asked, "reason": "smoke test"})
+        report = invoke_replay(self._target, {**request, **asked, "reason": "smoke test"})
         if not report.counts.get(ReplayOutcome.REPLAYED) or report.failed:
             counts = ", ".join(report.counts) or "no run found"
             raise CommandError(

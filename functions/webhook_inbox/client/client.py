@@ -16,6 +16,7 @@ from webhook_inbox.client.destinations import Destinations
 from webhook_inbox.client.handlers import Handlers
 from webhook_inbox.client.holds import Holds
 from webhook_inbox.client.metered import MeteredTable
+from webhook_inbox.client.replays import Replays
 from webhook_inbox.client.scope import Scope
 from webhook_inbox.client.secrets import Secrets
 from webhook_inbox.client.suggestions import Program
@@ -180,6 +181,11 @@ class InboxClient:
     def holds(self) -> Holds:
         """The runs that wait for a person's decision."""
         return Holds(self._scope)
+
+    @cached_property
+    def replays(self) -> Replays:
+        """The replays of dead runs, and of others."""
+        return Replays(self._scope)
 
     @cached_property
     def secrets(self) -> Secrets:

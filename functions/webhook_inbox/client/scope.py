@@ -1,7 +1,7 @@
 """The inbox that the operations of one client share, and the right to change it."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -12,9 +12,11 @@ from webhook_inbox.client.suggestions import Program
 from webhook_inbox.client.target import Target
 from webhook_inbox.domain.audit import Actor, AuditedAction
 from webhook_inbox.domain.manifest import Manifest
+from webhook_inbox.domain.model import Overview
 from webhook_inbox.domain.ports import Clock, Ports, Randomness, Table
 from webhook_inbox.ledger import audit
 from webhook_inbox.ledger.queries import Ledger
+from webhook_inbox.ledger.schema import dedupe_key
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,13 @@ class Scope:
     def ledger(self, *, with_bodies: bool = False) -> Ledger:
         """Returns the ledger; reading bodies needs permission for the bucket."""
         return Ledger(table=self.table, blobs=self.target.blobs if with_bodies else None)
+
+    def overviews(self, event_id: str, source: str | None = None) -> Sequence[Overview]:
+        """Returns the events with this id, of the source or of any source."""
+        ledger, key, now = self.ledger(), dedupe_key(event_id), self.clock.now()
+        names = [source] if source else list(self.target.urls)
+        found = (ledger.overview(name, key, now=now) for name in names)
+        return [overview for overview in found if overview is not None]
 
     def require_write(self) -> None:
         """Raises Refused for a client that only reads; each operation that changes begins so."""

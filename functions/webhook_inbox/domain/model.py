@@ -36,6 +36,12 @@ class EventStatus(StrEnum):
     SKIPPED = "skipped"  # every run was skipped, or no handler wants this type
 
 
+# The due index does not list every run in such a status: they are found by the time of receipt.
+BY_RECEIPT: Final = frozenset(
+    {EventStatus.PROCESSING, EventStatus.ACCEPTED, EventStatus.DONE, EventStatus.SKIPPED}
+)
+
+
 class SkipReason(StrEnum):
     """Why a run was skipped; the run's error says it in words."""
 

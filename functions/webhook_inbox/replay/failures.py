@@ -4,9 +4,9 @@ from typing import Final
 
 from webhook_inbox.domain.model import SETTLED, Run, Status
 from webhook_inbox.domain.ports import Table
+from webhook_inbox.domain.replay_report import SAMPLE, ReplayReport, run_data
 from webhook_inbox.ledger.schema import run_from, run_key
 from webhook_inbox.replay.cursor import ChosenPlace, Cursor
-from webhook_inbox.replay.report import SAMPLE, ReplayReport, run_data
 from webhook_inbox.replay.selections import RunSelection, Selections
 
 # Each look reads so many of the latest runs, in two calls.

@@ -19,6 +19,7 @@ from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.domain.ports import Change, Clock, Ports, Queue
 from webhook_inbox.domain.quotas import SEND_BATCH
+from webhook_inbox.domain.replay_report import ReplayOutcome, ReplayReport
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger import audit
 from webhook_inbox.ledger.audit import AuditRecord
@@ -38,7 +39,6 @@ from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.message import RunMessage
 from webhook_inbox.replay.cursor import Cursor, NamedPlace
 from webhook_inbox.replay.failures import Watch
-from webhook_inbox.replay.report import ReplayOutcome, ReplayReport
 from webhook_inbox.replay.request import STOP_AT_FAILURES, ReplayRequest
 from webhook_inbox.replay.search import Candidate, Search
 from webhook_inbox.replay.selections import Chosen, RunSelection, Selections

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from webhook_inbox.domain.errors import InboxError
-from webhook_inbox.domain.model import EventStatus
+from webhook_inbox.domain.model import BY_RECEIPT, EventStatus
 from webhook_inbox.ledger.queries import DueEntry
 from webhook_inbox.replay.body_condition import compiled
 from webhook_inbox.replay.cursor import (
@@ -23,10 +23,6 @@ from webhook_inbox.replay.cursor import (
 FILTERS: Final = (
     *("status", "source", "type", "handler", "event_ids", "error_contains", "error_class"),
     *("error_group", "tenant", "where", "received_after", "received_before"),
-)
-# The due index does not list every run in such a status.
-BY_RECEIPT: Final = frozenset(
-    {EventStatus.PROCESSING, EventStatus.ACCEPTED, EventStatus.DONE, EventStatus.SKIPPED}
 )
 DEAD: Final = (EventStatus.DEAD_LETTER,)
 # The share of failures that ends the replay of a selection unless the request names another.

@@ -19,9 +19,9 @@ from webhook_inbox.domain.conditions import Absent, Equals
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.model import Run
 from webhook_inbox.domain.ports import Item, Key, Randomness, Table
+from webhook_inbox.domain.replay_report import ReplayReport
 from webhook_inbox.domain.timestamps import from_ms, to_ms, to_seconds
 from webhook_inbox.ledger.schema import live
-from webhook_inbox.replay.report import ReplayReport
 from webhook_inbox.replay.request import InvalidRequestError, ReplayRequest
 
 SELECTION_LIFE: Final = timedelta(days=7)

@@ -15,10 +15,10 @@ from webhook_inbox.domain.errors import Permanent, Transient, Unavailable
 from webhook_inbox.domain.manifest import Order
 from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.ports import InTurn, R, T
+from webhook_inbox.domain.replay_report import ReplayReport
 from webhook_inbox.queue.outcomes import RunOutcome
 from webhook_inbox.replay.cursor import Cursor
 from webhook_inbox.replay.replay import Replay
-from webhook_inbox.replay.report import ReplayReport
 
 BOTH = pytest.mark.parametrize("fault", list(Fault))
 

@@ -9,8 +9,8 @@ import pytest
 from tests.unit.support.world import World, handler, with_handlers
 from webhook_inbox.domain.errors import Deferred, Permanent, Transient
 from webhook_inbox.domain.model import Status
+from webhook_inbox.domain.replay_report import ReplayReport
 from webhook_inbox.replay.replay import ANSWER_MARGIN
-from webhook_inbox.replay.report import ReplayReport
 from webhook_inbox.replay.request import InvalidRequestError
 
 

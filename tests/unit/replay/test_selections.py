@@ -9,9 +9,9 @@ from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.domain.errors import Permanent, Unavailable
 from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.ports import Key
+from webhook_inbox.domain.replay_report import ReplayReport
 from webhook_inbox.replay.cursor import ChosenPlace, Cursor
 from webhook_inbox.replay.failures import FEWEST
-from webhook_inbox.replay.report import ReplayReport
 from webhook_inbox.replay.request import InvalidRequestError
 
 BOTH = pytest.mark.parametrize("fault", list(Fault))

@@ -32,6 +32,7 @@ from webhook_inbox.domain.manifest import (
 from webhook_inbox.domain.model import Delivery, EventStatus, Overview, Run, Status
 from webhook_inbox.domain.ports import Item, Message
 from webhook_inbox.domain.provider import Provider, Sample
+from webhook_inbox.domain.replay_report import ReplayReport
 from webhook_inbox.domain.secrets import APPROVAL_KEY, COMPLETION_KEY, SecretCache
 from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.handlers.completions.receiver import Completions
@@ -53,7 +54,6 @@ from webhook_inbox.reconciler.received import FIRST_LOOK, SECOND_LOOK, SECOND_ST
 from webhook_inbox.reconciler.reconciler import Reconciler
 from webhook_inbox.reconciler.report import ReconcilerReport
 from webhook_inbox.replay.replay import Replay
-from webhook_inbox.replay.report import ReplayReport
 from webhook_inbox.replay.request import FILTERS, ReplayRequest
 
 SECRET: Final = "a-secret-of-the-provider"

@@ -8,16 +8,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from webhook_inbox.replay.report import ReplayOutcome
-from webhookctl.commands.replay import replay
-from webhookctl.commands.replay_output import MEANINGS
+from webhook_inbox.client.replays import ReplayOptions
+from webhook_inbox.domain.replay_cost import estimate
+from webhook_inbox.domain.replay_report import WOULD_SEND, ReplayOutcome, ReplayReport, most
 from webhookctl.console import actions
 from webhookctl.console.inbox import ConsoleInbox
-from webhookctl.console.replay_scope import values_of
-from webhookctl.console.replays import ReplayJobs, sent_of
+from webhookctl.console.replay_scope import filter_of
+from webhookctl.console.replays import ReplayJobs
 from webhookctl.console.requests import Form, Pages
 from webhookctl.console.views import Views
 from webhookctl.display.output import priced
+from webhookctl.display.replay import MEANINGS
 from webhookctl.errors import CommandError
 
 PATH: Final = "/dead-letters"
@@ -53,20 +54,23 @@ class ReplayPages:
 
     def planned(self, _: Request, form: Form) -> str:
         """Plans a replay: fixes the runs that match."""
-        force = form.get("force") == YES
-        told = self._inbox.act(replay, **values_of(form), force=force, limit=MOST)
-        [report] = told.objects
-        if not sent_of(report):
-            raise CommandError(_nothing(report))
-        more = {"force": YES} if force else {}
-        more |= {"more": YES} if report["cursor"] else {}
-        return f"/replays/plan?{urlencode({'selection': report['selection'], **more})}"
+        options = ReplayOptions(force=_forced(form), limit=MOST)
+        filters = filter_of(form, self._inbox.clock.now())
+        plan = self._inbox.client.replays.plan(filters, options, by=self._inbox.actor)
+        if plan.error is not None:
+            raise plan.error
+        if not plan.report.sent:
+            raise CommandError(_nothing(plan.report))
+        more = {"force": YES} if options.force else {}
+        more |= {"more": YES} if plan.is_cut else {}
+        return f"/replays/plan?{urlencode({'selection': plan.selection, **more})}"
 
     def plan_page(self, typed: Mapping[str, str], status: int, error: str) -> Response:
         """Returns the page of a selection."""
         selection = typed.get("selection", "")
-        told = self._inbox.read(replay, selection=selection, force=_forced(typed), limit=MOST)
-        [report] = told.objects
+        options = ReplayOptions(force=_forced(typed), limit=MOST)
+        plan = self._inbox.reading().replays.resume(selection, options, by=self._inbox.actor)
+        report, cost = plan.report, estimate(plan.report.sent)
         return self._views.page(
             "replay_plan.html",
             title="Replay",
@@ -76,8 +80,10 @@ class ReplayPages:
             typed={name: typed.get(name, "") for name in FIELDS},
             selection=selection,
             report=report,
-            sent=sent_of(report),
-            price=priced(report["estimate"]["dollars"]),
+            errors=most(report.errors),
+            sent=report.sent,
+            cost=cost,
+            price=priced(cost["dollars"]),
             others=_others(report),
             rate=typed.get("rate") or RATE,
             most=MOST,
@@ -92,14 +98,13 @@ class ReplayPages:
     def started(self, _: Request, form: Form) -> str:
         """Starts the replay of a selection."""
         canary = form.get("send") == "canary"
-        number = self._jobs.start(
-            self._inbox,
-            form.get("selection", ""),
-            first=_number(form.get("first", ""), CANARY) if canary else None,
+        first = _number(form.get("first", ""), CANARY) if canary else None
+        options = ReplayOptions(
             rate=_number(form.get("rate", ""), FASTEST),
             reason=actions.given_reason(form),
             force=_forced(form),
         )
+        number = self._jobs.start(self._inbox, form.get("selection", ""), options, first=first)
         return f"/replays?{urlencode({'number': number})}"
 
     def shown(self, request: Request) -> Response:
@@ -125,20 +130,22 @@ def _forced(typed: Mapping[str, str]) -> bool:
     return typed.get("force") == YES
 
 
-def _nothing(report: Mapping[str, Any]) -> str:
+def _nothing(report: ReplayReport) -> str:
     """Returns why a dry run selected nothing."""
     if why := _others(report):
         return f"nothing to replay; {'; '.join(f'{number} {what}' for what, number in why)}"
-    if report.get("cursor"):
+    if report.cursor:
         return "the search found no run in its time: narrow the filters, for example with From"
     return "nothing to replay: no run matches, or they changed meanwhile"
 
 
-def _others(report: Mapping[str, Any]) -> list[tuple[str, int]]:
+def _others(report: ReplayReport) -> list[tuple[str, int]]:
     """Returns the outcomes of the runs that a replay would leave as they are."""
-    counts = report.get("counts", {})
-    would = {ReplayOutcome.WOULD_REPLAY, ReplayOutcome.WOULD_ADD}
-    return [(MEANINGS[ReplayOutcome(n)], c) for n, c in counts.items() if n not in would]
+    return [
+        (MEANINGS[ReplayOutcome(name)], count)
+        for name, count in report.counts.items()
+        if name not in WOULD_SEND
+    ]
 
 
 def _number(text: str, high: int) -> int:

@@ -1,13 +1,14 @@
-"""Prints what a replay found, sent, and became of it."""
+"""Prints the plan of a replay, what was sent, and the outcome of a canary."""
 
 from collections.abc import Mapping
 from typing import Any, Final
 
-from webhook_inbox.replay.cost import estimate
-from webhook_inbox.replay.report import ReplayOutcome, ReplayReport, most
+from webhook_inbox.client.replays import ReplayPlan, RunningReplay
+from webhook_inbox.domain.replay_cost import estimate
+from webhook_inbox.domain.replay_report import ReplayOutcome, ReplayReport, most
+from webhookctl.display.json_object import json_object
 from webhookctl.display.output import Output, counted, priced
 from webhookctl.display.table import Column, Fit
-from webhookctl.replaying import Found
 
 COLUMNS: Final = (
     Column("SOURCE", Fit.NAME),
@@ -32,12 +33,21 @@ MEANINGS: Final = {
 }
 
 
-def listed(output: Output, found: Found) -> None:
+@json_object.register
+def _(report: ReplayReport) -> Any:
+    return report.to_data()
+
+
+@json_object.register(ReplayPlan | RunningReplay)
+def _(result: ReplayPlan | RunningReplay) -> Any:
+    return result.report.to_data()
+
+
+def print_plan(output: Output, plan: ReplayPlan) -> None:
     """Prints a dry run."""
-    report = found.report
+    report = plan.report
     output.line("dry run: nothing was sent")
-    least = "" if found.complete else "at least "
-    output.line(f"  {least}{counted(report.matched, 'run')} found")
+    output.line(f"  {'' if plan.complete else 'at least '}{counted(report.matched, 'run')} found")
     _counts(output, report)
     if report.sent:
         _warnings(output, report)
@@ -46,15 +56,35 @@ def listed(output: Output, found: Found) -> None:
     _sample(output, report)
 
 
-def sent(output: Output, report: ReplayReport, of: Found | None = None) -> None:
-    """Prints what was sent, and the outcomes that are known.
+def next_step(plan: ReplayPlan, first: int | None) -> str:
+    """Returns the note below a dry run: the commands that send its runs."""
+    report, limit = plan.report, plan.options.limit
+    more = f" More than {limit} match: raise --limit." if plan.is_cut else ""
+    if not report.sent and plan.complete:
+        return _nothing(plan) + more
+    if not report.sent:
+        why = f" ({plan.failed})" if plan.failed else ""
+        return (
+            f"The search has not ended{why}: narrow it with filters such as --since and"
+            " --handler, or add --yes, which sends the runs as they are found."
+        )
+    runs = _runs(plan)
+    which = "this run" if runs == "1 run" else f"these {runs}"
+    these = f"Send {which} with `{plan.command(first)}`"
+    if plan.filters is None:
+        return these + "."
+    if plan.is_list_needed:
+        return f"{these}.{more}"
+    return f"{these}, or all that match when it runs with `{plan.command_of_all(first)}`.{more}"
 
-    `of` are the runs of which only the first were sent.
-    """
+
+def print_replay(output: Output, replay: RunningReplay) -> None:
+    """Prints what was sent, and the outcomes that are known."""
+    report = replay.report
     output.line("replayed" if report.sent else "nothing was sent")
     found = sum(report.counts.values()) - report.counts.get(ReplayOutcome.MISSING, 0)
-    if of is not None and of.report.sent > report.sent:
-        output.line(f"  the first {report.sent} of {of.runs}")
+    if replay.first and replay.plan.report.sent > report.sent:
+        output.line(f"  the first {report.sent} of {_runs(replay.plan)}")
     else:
         output.line(f"  {counted(found, 'run')} found")
     _counts(output, report)
@@ -71,6 +101,36 @@ def sent(output: Output, report: ReplayReport, of: Found | None = None) -> None:
         )
         return
     _sample(output, report)
+
+
+def after(replay: RunningReplay) -> str:
+    """Returns the note below a replay that was not stopped: what can be done next."""
+    plan = replay.plan
+    if not replay.report.sent:
+        return _nothing(plan)
+    if replay.first:
+        return f"Continue with the rest: `{plan.command()}`."
+    pending = plan.program.command("inbox list", "--status", "pending")
+    more = f" More than {plan.options.limit} match: raise --limit." if plan.is_cut else ""
+    return f"List runs that have not started with `{pending}`.{more}"
+
+
+def resumption(replay: RunningReplay) -> str:
+    """Returns the note below a replay that was interrupted: the command that resumes it."""
+    plan = replay.plan
+    rest = "" if plan.complete else "; the search had not ended, so run this command again too"
+    return (
+        f"Interrupted; the step under way ends by itself. Continue with `{plan.command()}`{rest}."
+    )
+
+
+def _runs(plan: ReplayPlan) -> str:
+    return f"{'' if plan.complete else 'at least '}{counted(plan.report.sent, 'run')}"
+
+
+def _nothing(plan: ReplayPlan) -> str:
+    dead = plan.program.command("inbox list", "--status", "dead_letter")
+    return f"Nothing to replay; see `{dead}`."
 
 
 def _counts(output: Output, report: ReplayReport) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from webhook_inbox.domain.error_text import normalised
 from webhook_inbox.domain.model import SETTLED, Run, Status, is_batch
-from webhook_inbox.replay.cost import estimate
+from webhook_inbox.domain.replay_cost import estimate
 
 SAMPLE: Final = 10
 ERRORS_SHOWN: Final = 10
