@@ -41,3 +41,7 @@ class Interrupted(Unavailable):
         InboxError.__init__(self, text)
         self.service = error.service
         self.operation = error.operation
+
+
+class EndedEarly(OperationError):
+    """The operation ended early; what it did stays, and the rest can be done again."""
