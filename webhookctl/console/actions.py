@@ -7,27 +7,29 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlencode
 
+import typer
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from webhook_inbox.client.errors import OperationError, WrongArgument
 from webhook_inbox.client.holds import HeldRun, HoldDecision
+from webhook_inbox.client.runs import JobResult
 from webhook_inbox.client.suggestions import Command as CommandLine
 from webhook_inbox.client.suggestions import Program
 from webhookctl.checkout import declared_manifest
 from webhookctl.commands import (
-    complete,
     erase,
     rejected,
-    skip,
 )
 from webhookctl.console.commands import Told, told
 from webhookctl.console.inbox import ConsoleInbox
 from webhookctl.console.requests import Form, Pages
 from webhookctl.console.views import Views, event_path
 from webhookctl.display.output import counted
+from webhookctl.display.run_changes import completion_note, skip_note
 from webhookctl.errors import CommandError
+from webhookctl.invocation import parsed
 
 Values = dict[str, Any]
 # Performs an action with the values of its form, and returns what happened.
@@ -83,6 +85,23 @@ def _notes(told: Told) -> str:
 def by_command(command: Callable[..., None], text: Callable[[Told], str] = _notes) -> Perform:
     """Returns what performs an action by a command."""
     return lambda inbox, values: text(told(inbox.call, command, **values))
+
+
+def _skip(inbox: ConsoleInbox, values: Values) -> str:
+    return skip_note(inbox.client.runs.skip(**values, by=inbox.actor))
+
+
+def _json(text: str) -> Any:
+    try:
+        return parsed(text)
+    except typer.BadParameter as error:
+        raise CommandError(error.format_message()) from error
+
+
+def _complete(inbox: ConsoleInbox, values: Values) -> str:
+    result = JobResult(_json(values.pop("result")))
+    job = inbox.client.runs.complete(**values, result=result, by=inbox.actor)
+    return completion_note(job, inbox.program)
 
 
 def _pause_handler(inbox: ConsoleInbox, values: Values) -> str:
@@ -294,7 +313,7 @@ SKIP = FormAction(
     "The run ends as skipped and is not replayed with others. Later events of its ordering key"
     " continue.",
     "skip",
-    by_command(skip.skip),
+    _skip,
     ("event_id", "source", "handler"),
     REASON,
     "/events",
@@ -342,7 +361,7 @@ COMPLETE = FormAction(
     "Record the job's result",
     "The job ends with this result, as if its own system had reported it, and the run continues.",
     "complete",
-    by_command(complete.complete),
+    _complete,
     ("event_id", "source", "handler", "effect"),
     {"result": "Result as JSON"},
     "/events",

@@ -17,6 +17,7 @@ from webhook_inbox.client.handlers import Handlers
 from webhook_inbox.client.holds import Holds
 from webhook_inbox.client.metered import MeteredTable
 from webhook_inbox.client.replays import Replays
+from webhook_inbox.client.runs import Runs
 from webhook_inbox.client.scope import Scope
 from webhook_inbox.client.secrets import Secrets
 from webhook_inbox.client.suggestions import Program
@@ -186,6 +187,11 @@ class InboxClient:
     def replays(self) -> Replays:
         """The replays of dead runs, and of others."""
         return Replays(self._scope)
+
+    @cached_property
+    def runs(self) -> Runs:
+        """The dead runs to close, and the jobs that runs wait for."""
+        return Runs(self._scope)
 
     @cached_property
     def secrets(self) -> Secrets:

@@ -1,0 +1,216 @@
+"""The runs: closes a dead one, and records the result of a job that one waits for."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from webhook_inbox.client.errors import NotFound, Refused, WrongArgument
+from webhook_inbox.client.names import require_known
+from webhook_inbox.client.scope import Scope
+from webhook_inbox.domain.audit import Actor
+from webhook_inbox.domain.model import Overview, Run, Status
+from webhook_inbox.handlers.completions.journal import WaitState
+from webhook_inbox.handlers.completions.receiver import (
+    CompletionOutcome,
+    CompletionReceipt,
+    Completions,
+)
+from webhook_inbox.handlers.completions.results import TooLarge, Unreadable, read
+from webhook_inbox.handlers.completions.tokens import WaitAddress, place_of
+from webhook_inbox.replay.skip import skip
+
+RECORDED: Final = (CompletionOutcome.RECORDED, CompletionOutcome.REPEATED, CompletionOutcome.LATE)
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedRun:
+    """A dead run that was closed.
+
+    Attributes:
+        source: the source of its event.
+        event_id: its event.
+        handler: its handler.
+        status: its status, skipped.
+        continues: the ordering key whose later events continue, "" if none waited for it.
+    """
+
+    source: str
+    event_id: str
+    handler: str
+    status: Status
+    continues: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobResult:
+    """What came of a job.
+
+    Attributes:
+        value: its result, as JSON data.
+        error: why it failed, None if it did not.
+        retry: whether another job is started, for one that failed.
+    """
+
+    value: Any = None
+    error: str | None = None
+    retry: bool = False
+
+    def body(self) -> bytes:
+        """Returns the body that the job itself would send."""
+        if self.error is not None:
+            return json.dumps({"error": self.error, "retry": self.retry}).encode()
+        return json.dumps({"result": self.value}).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class CompletedJob:
+    """A job whose result was recorded.
+
+    Attributes:
+        source: the source of its event.
+        event_id: its event.
+        handler: the handler whose run waited for it.
+        effect: the name of the job.
+        outcome: "recorded"; "repeated" if it was before; "late" if its run no longer waited.
+    """
+
+    source: str
+    event_id: str
+    handler: str
+    effect: str
+    outcome: str
+
+
+class Runs:
+    """The runs of an inbox."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+
+    def skip(
+        self,
+        event_id: str,
+        *,
+        source: str | None = None,
+        handler: str | None = None,
+        reason: str,
+        by: Actor,
+    ) -> SkippedRun:
+        """Closes a dead run; later events of its ordering key continue within two minutes.
+
+        Raises:
+            NotFound: there is no such run.
+            Refused: not exactly one run is dead.
+            WrongArgument: no such source or handler exists.
+        """
+        self._scope.require_write()
+        run = self._dead_run(event_id, source, handler)
+        table, now = self._scope.table, self._scope.clock.now()
+        if not skip(table, self._scope.randomness, run, by=by, reason=reason, now=now):
+            raise Refused(f"{run.handler} of {event_id} is no longer dead: it changed meanwhile")
+        continues = run.ordering_key or "" if run.blocking else ""
+        return SkippedRun(run.source, run.event_id, run.handler, Status.SKIPPED, continues)
+
+    def _dead_run(self, event_id: str, source: str | None, handler: str | None) -> Run:
+        runs = [
+            run
+            for overview in self._scope.overviews(event_id, source)
+            for run in overview.runs
+            if handler in {None, run.handler}
+        ]
+        if not runs:
+            require_known(self._scope.target, source=source, handler=handler)
+        dead = [run for run in runs if run.status is Status.DEAD_LETTER]
+        if len(dead) == 1:
+            return dead[0]
+        states = "; ".join(f"{run.handler} of {run.source} is {run.status}" for run in runs)
+        if dead:
+            raise Refused(f"{states}: choose one with --handler or --source")
+        program = self._scope.program
+        listed = program.command("inbox list", "--status", "dead_letter")
+        if any(run.status is Status.HELD for run in runs):
+            listed = program.command("hold list")
+        if not runs:
+            raise NotFound(f"no run of an event {event_id}: nothing to skip; see `{listed}`")
+        raise Refused(f"{states}: nothing to skip; see `{listed}`")
+
+    def complete(
+        self,
+        event_id: str,
+        result: JobResult,
+        *,
+        source: str | None = None,
+        handler: str | None = None,
+        effect: str | None = None,
+        by: Actor,
+    ) -> CompletedJob:
+        """Records the result of the job that a run of an event waits for; the run continues.
+
+        Raises:
+            NotFound: no run waits for such a job.
+            Refused: not exactly one job matches, or it has ended otherwise.
+            WrongArgument: the id is a completion token, or no such source or handler exists.
+        """
+        self._scope.require_write()
+        if place_of(event_id) is not None:
+            # Not repeated: its holder may complete the job, and errors are logged.
+            raise WrongArgument("EVENT_ID is a completion token: give it with --token")
+        job = self._job(event_id, source=source, handler=handler, effect=effect)
+        try:
+            ending = read(result.body())
+        except (TooLarge, Unreadable) as error:
+            raise Refused(str(error)) from error
+        randomness = self._scope.randomness
+        return _completed(self._completions.by_name(job, ending, by=by, randomness=randomness))
+
+    def complete_by_token(self, token: str, result: JobResult) -> CompletedJob:
+        """Records the result of the job that has this completion token; its run continues.
+
+        Raises:
+            Refused: there is no such job, or it has ended otherwise.
+        """
+        self._scope.require_write()
+        return _completed(self._completions.by_token(token, result.body()))
+
+    @property
+    def _completions(self) -> Completions:
+        scope = self._scope
+        return Completions(self._scope.manifest, self._scope.ports)
+
+    def _job(
+        self, event_id: str, *, source: str | None, handler: str | None, effect: str | None
+    ) -> WaitAddress:
+        jobs = [each for found in self._scope.overviews(event_id, source) for each in _jobs(found)]
+        matching: Sequence[tuple[WaitAddress, Mapping[str, Any]]] = [
+            (job, row)
+            for job, row in jobs
+            if handler in {None, job.handler} and effect in {None, job.name}
+        ]
+        waiting = [job for job, row in matching if row["status"] == WaitState.WAITING]
+        if len(matching) == 1 or len(waiting) == 1:
+            return waiting[0] if waiting else matching[0][0]
+        if not jobs:
+            require_known(self._scope.target, source=source, handler=handler)
+            raise NotFound(f"no run waits for a job of event {event_id}")
+        states = "; ".join(
+            f"{job.handler} of {job.source} for {job.name}: {row['status']}" for job, row in jobs
+        )
+        raise Refused(f"{states}: choose one with --source, --handler or --effect")
+
+
+def _jobs(overview: Overview) -> Iterator[tuple[WaitAddress, Mapping[str, Any]]]:
+    """Yields the newest job of each wait."""
+    event = overview.event
+    newest = {
+        WaitAddress(event.source, event.event_id, row["handler"], row["name"]): row
+        for row in sorted(overview.waits, key=lambda row: row["number"])
+    }
+    yield from newest.items()
+
+
+def _completed(receipt: CompletionReceipt) -> CompletedJob:
+    job = receipt.place
+    if job is None or receipt.outcome not in RECORDED:
+        raise Refused(receipt.detail or str(receipt.outcome))
+    return CompletedJob(job.source, job.event_id, job.handler, job.name, str(receipt.outcome))
