@@ -6,16 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from webhook_inbox.adapters.aws.sqs import LOOK_BACK
+from webhook_inbox.adapters.aws.sqs import COUNTS, LOOK_BACK
 from webhook_inbox.client.target import Target
 from webhook_inbox.client.times import span
 from webhookctl.preflight.reader import Reader, Unread
 
-COUNTS: Final = (
-    "ApproximateNumberOfMessages",
-    "ApproximateNumberOfMessagesNotVisible",
-    "ApproximateNumberOfMessagesDelayed",
-)
 ASKED: Final = (*COUNTS, "VisibilityTimeout", "RedrivePolicy")
 
 

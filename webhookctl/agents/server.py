@@ -15,8 +15,8 @@ from mcp.server.stdio import stdio_server
 
 from webhook_inbox.client.suggestions import NAME as CONSOLE_SCRIPT
 from webhook_inbox.client.suggestions import Program
+from webhook_inbox.domain.printable import cut
 from webhookctl.agents.tools import TOOLS, AgentTool
-from webhookctl.display.output import cut
 from webhookctl.display.untrusted import printable
 
 NAME: Final = "webhook-inbox"

@@ -15,9 +15,10 @@ from webhook_inbox.client.times import iso, span
 from webhook_inbox.domain.errors import Permanent, Skipped
 from webhook_inbox.domain.model import Overview
 from webhook_inbox.domain.prices import S3_GETS
+from webhook_inbox.domain.printable import cut
 from webhook_inbox.ledger.queries import Ledger, Received
 from webhook_inbox.replay.body_condition import compiled, is_true, value_of
-from webhookctl.display.output import counted, cut, priced
+from webhookctl.display.output import counted, priced
 from webhookctl.display.personal import Masks, ShowPersonal
 from webhookctl.display.table import Column, Fit
 from webhookctl.display.times import moment

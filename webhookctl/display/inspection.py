@@ -8,10 +8,11 @@ from typing import Final
 from webhook_inbox.client.suggestions import Command
 from webhook_inbox.client.times import iso, relative, span, spelled
 from webhook_inbox.domain.model import Attempt, Overview, Run, StoredEvent
+from webhook_inbox.domain.printable import cut
 from webhook_inbox.domain.trace import Trace
 from webhookctl.display.event import names_of
 from webhookctl.display.history import Happening, action_line, history_of
-from webhookctl.display.output import Output, counted, cut
+from webhookctl.display.output import Output, counted
 from webhookctl.display.runs import (
     approval_line,
     approvals,

@@ -20,6 +20,11 @@ def json_object(result: Any) -> Any:
     A time is in ISO 8601, a duration in seconds, an absent value null. A type whose object differs
     from its fields registers its own form, beside the functions that print it.
     """
+    return fields_object(result)
+
+
+def fields_object(result: Any) -> dict[str, Any]:
+    """Returns a dataclass as an object with the names of its fields."""
     return {each.name: json_object(getattr(result, each.name)) for each in fields(result)}
 
 

@@ -39,11 +39,6 @@ def priced(dollars: float) -> str:
     return "less than 0.01 dollars" if dollars < 0.01 else f"about {dollars:.2f} dollars"
 
 
-def cut(text: str, limit: int) -> str:
-    """Returns a text of at most `limit` characters, the last one `…` where it was longer."""
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"
-
-
 class Output:
     """Prints results to standard output, notes and progress to standard error."""
 

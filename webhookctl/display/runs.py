@@ -8,11 +8,11 @@ from typing import Any, Final
 from webhook_inbox.client.holds import DecidedHold, HeldRun, HoldDecision, PeopleDecisions
 from webhook_inbox.client.times import iso
 from webhook_inbox.domain.model import Overview, Run, Status
+from webhook_inbox.domain.printable import cut
 from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.handlers.effects.journal import decode
 from webhook_inbox.ledger.schema import WAIT_PREFIX
 from webhookctl.display.json_object import json_object
-from webhookctl.display.output import cut
 from webhookctl.display.table import GAP
 from webhookctl.explain.effects import Effect
 

@@ -9,12 +9,12 @@ from typing import Any, Final
 from webhook_inbox.client.suggestions import Program
 from webhook_inbox.client.times import spelled
 from webhook_inbox.domain.model import Overview, Run, Status
+from webhook_inbox.domain.printable import cut
 from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.handlers.effects.journal import EffectState
 from webhook_inbox.handlers.effects.plan import InDoubt
 from webhook_inbox.ledger.lease import CLOCK_SKEW
 from webhook_inbox.ledger.schema import EFFECT_PREFIX, WAIT_PREFIX
-from webhookctl.display.output import cut
 
 ERROR_SHOWN: Final = 160
 SAFE: Final = "retry-safe, side effect not committed"

@@ -23,6 +23,7 @@ from webhook_inbox.domain.model import (
     StoredEvent,
     TypeDoubt,
 )
+from webhook_inbox.domain.printable import cut
 from webhook_inbox.handlers.completions.tokens import COMPLETION
 from webhook_inbox.ledger.deadlines import VISIBILITY_TIMEOUT, overdue_at
 from webhook_inbox.ledger.lease import CLOCK_SKEW
@@ -30,7 +31,6 @@ from webhook_inbox.ledger.pauses import RESUMPTIONS, TENANT_RESUMPTION
 from webhook_inbox.ledger.schema import hold_reason
 from webhook_inbox.processor.settlement import ROLLING
 from webhook_inbox.queue.line import TURN
-from webhookctl.display.output import cut
 from webhookctl.explain.effects import Effect, Standing, effects_of, verdict
 
 SHORT: Final = 160

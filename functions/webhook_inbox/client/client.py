@@ -12,7 +12,9 @@ from webhook_inbox.client.alarms import StackAlarms
 from webhook_inbox.client.audit import Audit
 from webhook_inbox.client.budget import BoundedTable
 from webhook_inbox.client.connection import Selection, connect
+from webhook_inbox.client.dead_letters import DeadLetters
 from webhook_inbox.client.destinations import Destinations
+from webhook_inbox.client.failures import Failures
 from webhook_inbox.client.handlers import Handlers
 from webhook_inbox.client.holds import Holds
 from webhook_inbox.client.metered import MeteredTable
@@ -167,6 +169,16 @@ class InboxClient:
     def audit(self) -> Audit:
         """The actions of operators."""
         return Audit(self._scope)
+
+    @cached_property
+    def dead_letters(self) -> DeadLetters:
+        """The dead-letter queues, and the dead runs by cause."""
+        return DeadLetters(self._scope)
+
+    @cached_property
+    def failures(self) -> Failures:
+        """The failing and dead runs, grouped by their cause."""
+        return Failures(self._scope)
 
     @cached_property
     def destinations(self) -> Destinations:

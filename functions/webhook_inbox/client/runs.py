@@ -44,7 +44,7 @@ class SkippedRun:
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """What came of a job.
+    """The result of a job, or its error.
 
     Attributes:
         value: its result, as JSON data.
@@ -161,8 +161,7 @@ class Runs:
             ending = read(result.body())
         except (TooLarge, Unreadable) as error:
             raise Refused(str(error)) from error
-        randomness = self._scope.randomness
-        return _completed(self._completions.by_name(job, ending, by=by, randomness=randomness))
+        return _completed(self._completions.by_name(job, ending, by=by))
 
     def complete_by_token(self, token: str, result: JobResult) -> CompletedJob:
         """Records the result of the job that has this completion token; its run continues.
@@ -175,8 +174,7 @@ class Runs:
 
     @property
     def _completions(self) -> Completions:
-        scope = self._scope
-        return Completions(self._scope.manifest, self._scope.ports)
+        return Completions(self._scope.target.manifest, self._scope.ports)
 
     def _job(
         self, event_id: str, *, source: str | None, handler: str | None, effect: str | None

@@ -19,6 +19,11 @@ def printable(value: object) -> str:
     return "".join(c if _shows(c) else _escape(c) for c in str(value))
 
 
+def cut(text: str, limit: int) -> str:
+    """Returns a text of at most `limit` characters, the last one `…` where it was longer."""
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
 def _shows(character: str) -> bool:
     return character.isprintable() and not _INVISIBLE.match(character)
 

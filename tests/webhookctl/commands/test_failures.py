@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from tests.webhookctl.commands.stage import Cli, Inbox
+from webhook_inbox.client import failures
 from webhook_inbox.domain.errors import Permanent, Transient
 from webhook_inbox.domain.model import Status
 from webhook_inbox.ledger.queries import Ledger
-from webhookctl.explain import failures
 
 
 def raises(inbox: Inbox, handler: str, *errors: BaseException) -> None:

@@ -1,6 +1,6 @@
 """Work queues in SQS, and the age of their oldest message in CloudWatch."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from itertools import chain
 from typing import Any, Final
@@ -13,6 +13,28 @@ from webhook_inbox.domain.timestamps import from_ms
 
 # Returns the age of the oldest message of a queue with this name; see `OldestMessage`.
 Age = Callable[[str], timedelta | None]
+COUNTS: Final = (
+    "ApproximateNumberOfMessages",
+    "ApproximateNumberOfMessagesNotVisible",
+    "ApproximateNumberOfMessagesDelayed",
+)
+
+
+def count_messages(client: Any, urls: Mapping[str, str]) -> dict[str, int]:
+    """Returns the approximate number of messages of each queue: visible, in flight and delayed.
+
+    Raises:
+        Unavailable: SQS failed; AccessDenied: it refused the call.
+    """
+    return {name: _count(client, url) for name, url in urls.items()}
+
+
+def _count(client: Any, url: str) -> int:
+    def attempt() -> Any:
+        return client.get_queue_attributes(QueueUrl=url, AttributeNames=list(COUNTS))
+
+    found = errors.once("sqs", "GetQueueAttributes", attempt)["Attributes"]
+    return sum(int(found.get(name, 0)) for name in COUNTS)
 
 
 class SqsQueue:
