@@ -50,6 +50,10 @@ class Checkout:
         """Reads inbox.toml without importing handlers; raises ConfigurationError."""
         return inbox_toml.load(self.functions / "inbox.toml", stage=stage)
 
+    def source_manifest(self, stage: str) -> Manifest:
+        """Returns the sources of inbox.toml, without importing handlers."""
+        return Manifest(sources=self.configuration(stage).sources)
+
     def source(self, name: str, stage: str) -> SourceSpec:
         """Returns a source; raises WrongArgument for an unknown name."""
         sources = self.configuration(stage).sources

@@ -7,14 +7,14 @@ from typing import Annotated
 import typer
 
 from webhook_inbox import providers
+from webhook_inbox.client.diagnosis.diagnose import Diagnosis, VerificationStep, diagnose
+from webhook_inbox.client.diagnosis.hypothesis import RejectionCause, Trial
 from webhook_inbox.domain.manifest import SourceSpec
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import UNAVAILABLE_FETCHER, Fetch, Fetcher
 from webhookctl.checkout import Checkout
 from webhookctl.commands.secrets import read_value
 from webhookctl.deliveries.saved_request import read_headers
-from webhookctl.diagnosis.diagnose import Diagnosis, VerificationStep, diagnose
-from webhookctl.diagnosis.hypothesis import Cause, Trial
 from webhookctl.display.times import moment
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, SecretEnv, Stage, offline, read_bytes, secret_of
@@ -156,7 +156,7 @@ def _object(spec: SourceSpec, found: Diagnosis) -> dict[str, object]:
     }
 
 
-def _cause(cause: Cause) -> dict[str, object]:
+def _cause(cause: RejectionCause) -> dict[str, object]:
     return {
         "cause": cause.code,
         "words": cause.words,

@@ -1,7 +1,6 @@
 """The actions of the console: each one is a command, with a page that explains and confirms it."""
 
 import json
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -14,19 +13,20 @@ from starlette.routing import Route
 
 from webhook_inbox.client.errors import OperationError, WrongArgument
 from webhook_inbox.client.holds import HeldRun, HoldDecision
+from webhook_inbox.client.rejected import RejectionFilter
 from webhook_inbox.client.runs import JobResult
 from webhook_inbox.client.suggestions import Command as CommandLine
 from webhook_inbox.client.suggestions import Program
-from webhookctl.checkout import declared_manifest
+from webhookctl.checkout import Checkout, declared_manifest
 from webhookctl.commands import (
     erase,
-    rejected,
 )
 from webhookctl.console.commands import Told, told
 from webhookctl.console.inbox import ConsoleInbox
 from webhookctl.console.requests import Form, Pages
 from webhookctl.console.views import Views, event_path
 from webhookctl.display.output import counted
+from webhookctl.display.rejected import why_text
 from webhookctl.display.run_changes import completion_note, skip_note
 from webhookctl.errors import CommandError
 from webhookctl.invocation import parsed
@@ -333,14 +333,24 @@ ERASE = FormAction(
 )
 
 
-def released(told: Told) -> str:
-    """Returns what became of the deliveries; raises CommandError where none was accepted."""
-    results = [each["result"] for each in told.objects]
-    why = [": ".join(filter(None, (e["reason"], e["detail"]))) for e in told.objects if e["reason"]]
+def release(inbox: ConsoleInbox, values: Values, *, limit: int = 1) -> str:
+    """Releases the deliveries of `wanted`; raises CommandError where none was accepted."""
+    manifest = Checkout.required().manifest(inbox.target.stage)
+    rejected, reason, by = inbox.client.rejected, values["reason"], inbox.actor
+    released = rejected.release(
+        values["wanted"], limit=limit, manifest=manifest, reason=reason, by=by
+    )
+    results = list(released)
+    why = [why_text(each) for each in results if each.reason]
     if why and len(why) == len(results):
         raise CommandError(f"nothing was released; still refused: {why[0]}")
-    counts = ", ".join(f"{number} {result}" for result, number in Counter(results).items())
-    return f"{counts or 'no delivery found'}. {_notes(told)}"
+    counts = ", ".join(f"{number} {result}" for result, number in released.counts.items())
+    return f"{counts or 'no delivery found'}."
+
+
+def _wanted(values: Values) -> Values:
+    wanted = RejectionFilter((values["id"],), source=values["source"])
+    return {"wanted": wanted, "reason": values["reason"]}
 
 
 RELEASE = FormAction(
@@ -349,12 +359,12 @@ RELEASE = FormAction(
     "Verifies the delivery again with the present secrets. If it is valid, it is recorded as an"
     " event, and its runs are sent; otherwise nothing changes.",
     "rejected release",
-    by_command(rejected.release, released),
+    release,
     ("source", "id"),
     REASON,
     "/rejected",
     fixed={"yes": True},
-    given=lambda values: {"ids": [values.pop("id")], **values},
+    given=_wanted,
 )
 COMPLETE = FormAction(
     "/complete",

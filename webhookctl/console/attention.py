@@ -3,22 +3,24 @@
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from webhook_inbox.client.rejected import RejectionFilter
 from webhook_inbox.domain.errors import InboxError
 from webhook_inbox.ledger.pauses import controls
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import DEAD_FROM, WATCH
 from webhookctl.commands.destinations import list_destinations
 from webhookctl.commands.doctor import doctor
-from webhookctl.commands.rejected import list_rejected
 from webhookctl.console.inbox import ConsoleInbox
 from webhookctl.errors import CommandError, explain
 
 LISTED: Final = 1000
+DAY: Final = timedelta(days=1)
 # Doctor's checks take seconds against a stack, in a thread of their own.
 DOCTOR_SECONDS: Final = 60.0
 # In the background, so longer than a page may take.
@@ -108,9 +110,10 @@ def _held(inbox: ConsoleInbox) -> tuple[int, bool]:
 
 
 def _rejected(inbox: ConsoleInbox) -> tuple[int, bool]:
-    told = inbox.read(list_rejected, seconds=SECONDS, since="24h", limit=LISTED)
-    waiting = [each for each in told.objects if each["released_at"] is None]
-    return len(waiting), told.partly or len(told.objects) == LISTED
+    wanted = RejectionFilter(since=inbox.clock.now() - DAY)
+    found = inbox.reading(SECONDS).rejected.list(wanted, limit=LISTED)
+    waiting = sum(each.released_at is None for each in found)
+    return waiting, found.partial or found.full
 
 
 def _circuits(inbox: ConsoleInbox) -> tuple[int, bool]:

@@ -12,6 +12,8 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from webhook_inbox import providers
+from webhook_inbox.client.diagnosis.diagnose import Diagnosis, diagnose
+from webhook_inbox.client.diagnosis.hypothesis import Trial
 from webhook_inbox.domain.manifest import LOCAL, SourceSpec
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import Clock
@@ -23,8 +25,6 @@ from webhookctl.commands.verify import step_results
 from webhookctl.console.inbox import ConsoleInbox
 from webhookctl.deliveries.post import Answer, post
 from webhookctl.deliveries.samples import Draft, Forge, samples_of
-from webhookctl.diagnosis.diagnose import Diagnosis, diagnose
-from webhookctl.diagnosis.hypothesis import Trial
 from webhookctl.errors import CommandError
 from webhookctl.local.dev_secrets import fake
 

@@ -8,11 +8,11 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import ProxyHandler, Request, build_opener
 
+from webhook_inbox.client.delivery_logs.api import LOOPBACK
 from webhookctl.deliveries.samples import Draft
 from webhookctl.errors import CommandError
 
 SECONDS: Final = 30
-LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 @dataclass(frozen=True, slots=True)

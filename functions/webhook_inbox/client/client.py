@@ -18,10 +18,12 @@ from webhook_inbox.client.failures import Failures
 from webhook_inbox.client.handlers import Handlers
 from webhook_inbox.client.holds import Holds
 from webhook_inbox.client.metered import MeteredTable
+from webhook_inbox.client.rejected import RejectedDeliveries
 from webhook_inbox.client.replays import Replays
 from webhook_inbox.client.runs import Runs
 from webhook_inbox.client.scope import Scope
 from webhook_inbox.client.secrets import Secrets
+from webhook_inbox.client.sources import Sources
 from webhook_inbox.client.suggestions import Program
 from webhook_inbox.client.target import Target
 from webhook_inbox.client.tenants import Tenants
@@ -209,6 +211,16 @@ class InboxClient:
     def secrets(self) -> Secrets:
         """The secrets that verify deliveries and call destinations."""
         return Secrets(self._scope)
+
+    @cached_property
+    def rejected(self) -> RejectedDeliveries:
+        """The rejected deliveries."""
+        return RejectedDeliveries(self._scope)
+
+    @cached_property
+    def sources(self) -> Sources:
+        """The sources, and the logs of their providers."""
+        return Sources(self._scope)
 
     @cached_property
     def tenants(self) -> Tenants:

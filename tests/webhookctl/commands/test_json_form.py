@@ -432,7 +432,7 @@ def test_destinations(forms: Forms, inbox: Inbox) -> None:
     )
     use_manifest(forms, inbox, calling)
     forms("destinations", "list")
-    gate = Gate(table=inbox.table, clock=inbox.clock, randomness=inbox.randomness)
+    gate = Gate(inbox.ports)
     for _ in range(3):
         gate.report(CRM, CallOutcome.failed())
     inbox.deliver()

@@ -10,10 +10,10 @@ from tests.unit.providers.cases import example, signed
 from tests.webhookctl.commands.stage import Cli, Inbox
 from webhook_inbox import providers
 from webhook_inbox.client.connection import Selection
+from webhook_inbox.client.diagnosis.diagnose import diagnose
+from webhook_inbox.client.diagnosis.hypothesis import Trial
 from webhook_inbox.domain.manifest import SourceSpec
 from webhook_inbox.domain.provider import Sample
-from webhookctl.diagnosis.diagnose import diagnose
-from webhookctl.diagnosis.hypothesis import Trial
 
 SECRET = "a-secret-that-nobody-may-see"
 BODY = b'{"id":"evt_1","type":"invoice.paid"}'

@@ -9,6 +9,8 @@ from botocore.exceptions import ClientError
 from tests.webhookctl.commands.stage import Cli, Inbox, documents
 from tests.webhookctl.commands.test_rejected import RIGHT, ids, reject, set_secret
 from tests.webhookctl.console.browsing import Browser, browsing, console_of
+from webhook_inbox.client.rejected import RejectedDeliveries
+from webhook_inbox.domain.errors import AccessDenied
 from webhook_inbox.domain.secret_document import SOURCES
 from webhookctl.console.pages import rejected as pages
 
@@ -89,10 +91,11 @@ def test_a_delivery_is_shown_although_the_secrets_cannot_be_read(
 ) -> None:
     reject(inbox)
 
-    def refused(*_: object) -> None:
-        raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "GetSecretValue")
+    def refused(*_: object, **__: object) -> None:
+        error = ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "GetSecretValue")
+        raise AccessDenied("secretsmanager", "GetSecretValue", "no") from error
 
-    monkeypatch.setattr(pages.rejected, "diagnosed", refused)
+    monkeypatch.setattr(RejectedDeliveries, "diagnose", refused)
     page = browser.text(address(cli))
     assert "invalid-signature" in page
     assert "request this permission, or choose another --profile" in page

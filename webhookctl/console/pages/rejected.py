@@ -2,34 +2,41 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from functools import partial
+from typing import Final
 from urllib.parse import urlencode
 
-from botocore.exceptions import BotoCoreError, ClientError
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from webhook_inbox.client.diagnosis.diagnose import Diagnosis
+from webhook_inbox.client.errors import WrongArgument
+from webhook_inbox.client.rejected import Rejection, RejectionFilter, ReleaseOutcome, ReleaseResult
+from webhook_inbox.client.times import iso, moment
 from webhook_inbox.domain.errors import InboxError, Reason
-from webhookctl.commands import rejected
+from webhookctl.checkout import Checkout
 from webhookctl.console import actions
 from webhookctl.console.body_tree import BODY_LIMIT, tree_of
 from webhookctl.console.filters import BadFilter
-from webhookctl.console.inbox import ConsoleInbox
+from webhookctl.console.inbox import PARTLY, ConsoleInbox
 from webhookctl.console.requests import Form, Pages
+from webhookctl.console.sources import diagnosis_of
 from webhookctl.console.tables import RowAction
 from webhookctl.console.views import Views, event_path
-from webhookctl.diagnosis.diagnose import Diagnosis
+from webhookctl.display.event import body_object
+from webhookctl.display.rejected import full_minutes_note
 from webhookctl.errors import CommandError, explain
 
 PATH: Final = "/rejected"
 LISTED: Final = 100
 # The deliveries that are verified again at once, in half a second; a release takes as many.
 MOST: Final = 500
-FILTERS: Final = ("source", "rejected_for", "since", "until")
+TIMES: Final = ("since", "until")
+FILTERS: Final = ("source", "rejected_for", *TIMES)
 # The reasons that another secret may remove.
-UNSIGNED: Final = {str(each) for each in (Reason.INVALID_SIGNATURE, Reason.NO_SECRET)}
-FINE: Final = {str(each) for each in rejected.FINE}
+UNSIGNED: Final = {Reason.INVALID_SIGNATURE, Reason.NO_SECRET}
+FINE: Final = {each for each in ReleaseOutcome if each.is_fine}
 
 
 def routes(inbox: ConsoleInbox, views: Views, pages: Pages) -> list[Route]:
@@ -52,8 +59,12 @@ class RejectedPages:
 
     def listed(self, request: Request) -> Response:
         """Returns the list."""
-        query = request.query_params
-        told = self._inbox.read(rejected.list_rejected, **_wanted(query), limit=LISTED)
+        query, client = request.query_params, self._inbox.reading()
+        wanted = self._wanted(query)
+        found = client.rejected.list(wanted, limit=LISTED)
+        rows = list(found)
+        full = client.rejected.full_minutes(wanted, since=rows[-1].received_at if rows else None)
+        notes = [full_minutes_note(each) for each in full]
         return self._views.page(
             "rejected/list.html",
             title="Rejected deliveries",
@@ -61,14 +72,14 @@ class RejectedPages:
             chosen={name: query.get(name, "") for name in FILTERS},
             sources=sorted(self._inbox.target.urls),
             reasons=list(Reason),
-            rows=told.objects,
-            full=len(told.objects) == LISTED,
-            notes=told.notes,
-            partly=told.partly,
+            rows=rows,
+            full=found.full,
+            notes=[*notes, PARTLY] if client.is_cut else notes,
+            partly=client.is_cut,
             verify=f"{PATH}/verify?{_query(query)}",
             address=_address,
             release=_release,
-            secrets=self._secrets(told.objects),
+            secrets=self._secrets(rows),
             done=self._views.message(query.get("done", "")),
         )
 
@@ -76,10 +87,10 @@ class RejectedPages:
         """Returns one delivery with its diagnosis, or on request its headers and body."""
         source, id_ = (request.query_params.get(name, "") for name in ("source", "id"))
         part = request.query_params.get("part", "")
-        told = self._inbox.read(rejected.show, id_=id_, source=source, body=bool(part))
-        [found] = told.objects
+        rejected = self._inbox.reading().rejected
+        found = rejected.get(id_, source=source)
         if part:
-            return self._body(found)
+            return self._body(found, rejected.body(id_, source=source))
         diagnosis, undiagnosed = self._diagnosis(source, id_)
         return self._views.page(
             "rejected/delivery.html",
@@ -90,21 +101,22 @@ class RejectedPages:
             undiagnosed=undiagnosed,
             offered=[_release(found), *self._secrets([found])],
             body_path=f"{_address(source, id_)}&part=body",
-            released_path=event_path(source, found["released_event_id"] or ""),
+            released_path=event_path(source, found.released_event_id or ""),
         )
 
     def _diagnosis(self, source: str, id_: str) -> tuple[Diagnosis | None, str]:
         """Returns the diagnosis, or why there is none: the delivery is shown without it."""
         try:
-            return self._inbox.examine(rejected.diagnosed, source, id_), ""
-        except (CommandError, InboxError, ClientError, BotoCoreError) as error:
+            return diagnosis_of(self._inbox, source, id_), ""
+        except (CommandError, InboxError) as error:
             return None, explain(error)
 
-    def _body(self, found: Mapping[str, Any]) -> Response:
-        if "body" not in found or len(found["body"]) > BODY_LIMIT:
-            return self._views.fragment("rejected/body.html", found=found, tree=None)
-        tree = tree_of(found["body"].encode())
-        return self._views.fragment("event/body.html", tree=tree, headers=found["headers"])
+    def _body(self, found: Rejection, body: bytes) -> Response:
+        text = body_object(body).get("body")
+        if text is None or len(text) > BODY_LIMIT:
+            is_text = text is not None
+            return self._views.fragment("rejected/body.html", found=found, is_text=is_text)
+        return self._views.fragment("event/body.html", tree=tree_of(body), headers=found.headers)
 
     def verified(self, request: Request) -> Response:
         """Returns what a release of the filter would do."""
@@ -112,9 +124,11 @@ class RejectedPages:
 
     def verify_page(self, typed: Mapping[str, str], status: int, error: str) -> Response:
         """Returns the page of a dry run; it changes nothing."""
-        told = self._inbox.read(rejected.release, **_wanted(typed), limit=MOST)
-        counts = Counter(each["result"] for each in told.objects)
-        failing = [each for each in told.objects if each["reason"]]
+        client = self._inbox.reading()
+        manifest = Checkout.required().source_manifest(client.target.stage)
+        results = list(client.rejected.verify(self._wanted(typed), limit=MOST, manifest=manifest))
+        counts = Counter(each.result for each in results)
+        failing = [each for each in results if each.reason]
         return self._views.page(
             "rejected/verify.html",
             title="Verify again",
@@ -124,20 +138,20 @@ class RejectedPages:
             reason=typed.get("reason", ""),
             chosen={name: typed.get(name, "") for name in FILTERS},
             counts=counts,
-            results=told.objects,
-            notes=told.notes,
-            valid=counts["valid"],
+            results=results,
+            notes=[PARTLY] if client.is_cut else [],
+            valid=counts[ReleaseOutcome.VALID],
             most=MOST,
             fine=FINE,
             secrets=self._secrets(failing),
-            more=_more(typed, told.objects),
+            more=_more(typed, results),
             back=f"{PATH}?{_query(typed)}",
         )
 
-    def _secrets(self, found: Sequence[Mapping[str, Any]]) -> list[RowAction]:
+    def _secrets(self, found: Sequence[Rejection | ReleaseResult]) -> list[RowAction]:
         """Returns the forms of the secrets that may be wrong, one for each source."""
         specs = self._inbox.manifest.sources
-        names = sorted({each["source"] for each in found if each["reason"] in UNSIGNED})
+        names = sorted({each.source for each in found if each.reason in UNSIGNED})
         return [
             RowAction(
                 f"Set the secret of {name}", actions.SET_SECRET.address(name=specs[name].secret)
@@ -148,37 +162,41 @@ class RejectedPages:
 
     def released(self, _: Request, form: Form) -> str:
         """Releases the valid deliveries of a filter."""
-        values = {**_wanted(form), "reason": actions.given_reason(form)}
-        told = self._inbox.act(rejected.release, **values, limit=MOST, yes=True)
-        return self._views.after(f"{PATH}?{_query(form)}", actions.released(told))
+        values = {"reason": actions.given_reason(form), "wanted": self._wanted(form)}
+        text = self._inbox.changing(partial(actions.release, limit=MOST), values)
+        return self._views.after(f"{PATH}?{_query(form)}", text)
 
-
-def _release(found: Mapping[str, Any]) -> RowAction:
-    address = actions.RELEASE.address(source=found["source"], id=found["id"])
-    done = "" if found["released_at"] is None else "it is released already"
-    return RowAction(actions.RELEASE.title, address, done)
-
-
-def _wanted(query: Mapping[str, str]) -> dict[str, Any]:
-    """Returns the parameters of the commands; raises BadFilter for an unknown reason."""
-    given: dict[str, Any] = {name: query[name].strip() for name in FILTERS if query.get(name)}
-    if reason := given.pop("rejected_for", ""):
-        if reason not in set(Reason):
+    def _wanted(self, query: Mapping[str, str]) -> RejectionFilter:
+        """Returns the filter; raises BadFilter for an unknown reason and for a wrong time."""
+        given = {name: query.get(name, "").strip() for name in FILTERS}
+        reason, now = given["rejected_for"], self._inbox.clock.now()
+        if reason and reason not in set(Reason):
             raise BadFilter(f"reason {reason!r}: choose one of {', '.join(Reason)}")
-        given["rejected_for"] = [Reason(reason)]
-    return given
+        try:
+            low, high = (moment(given[each], now) if given[each] else None for each in TIMES)
+        except WrongArgument as error:
+            raise BadFilter(str(error)) from error
+        if low is not None and low > (high or now):
+            raise BadFilter(f"from {given['since']} is not before {given['until'] or 'now'}")
+        return RejectionFilter((), (Reason(reason),) if reason else (), low, high, given["source"])
+
+
+def _release(found: Rejection) -> RowAction:
+    address = actions.RELEASE.address(source=found.source, id=found.id)
+    done = "" if found.released_at is None else "it is released already"
+    return RowAction(actions.RELEASE.title, address, done)
 
 
 def _query(query: Mapping[str, str]) -> str:
     return urlencode({name: query[name] for name in FILTERS if query.get(name)})
 
 
-def _more(typed: Mapping[str, str], found: Sequence[Mapping[str, Any]]) -> str:
+def _more(typed: Mapping[str, str], found: Sequence[ReleaseResult]) -> str:
     """Returns the page of the next deliveries, which one source has in the order of their times."""
     if len(found) < MOST or not typed.get("source"):
         return ""
     given = {name: typed[name] for name in FILTERS if typed.get(name)}
-    return f"{PATH}/verify?{urlencode({**given, 'since': found[-1]['received_at']})}"
+    return f"{PATH}/verify?{urlencode({**given, 'since': iso(found[-1].received_at)})}"
 
 
 def _address(source: str, id_: str) -> str:

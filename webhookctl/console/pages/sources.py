@@ -11,23 +11,19 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from webhook_inbox.client.cached import Cached
+from webhook_inbox.client.diagnosis.diagnose import Diagnosis
 from webhook_inbox.client.names import unknown
 from webhook_inbox.client.secrets import SecretStatus
+from webhook_inbox.client.sources import facts_of
 from webhook_inbox.client.times import iso
 from webhookctl.console import actions
+from webhookctl.console import sources as shown
 from webhookctl.console.filters import BadFilter
 from webhookctl.console.inbox import ConsoleInbox
 from webhookctl.console.requests import Pages
-from webhookctl.console.sources import (
-    Sources,
-    diagnosis_of,
-    facts_of,
-    first_delivery,
-    sources_of,
-)
+from webhookctl.console.sources import diagnosis_of, source_states
 from webhookctl.console.tables import RowAction
 from webhookctl.console.views import Views
-from webhookctl.diagnosis.diagnose import Diagnosis
 from webhookctl.errors import CommandError, explain
 
 PATH: Final = "/sources"
@@ -55,7 +51,7 @@ class SourcePages:
         self._inbox = inbox
         self._views = views
         seconds = LOCAL_SECONDS if inbox.begun.selection.local else SECONDS
-        self._sources = Cached[Sources](partial(sources_of, inbox), seconds=seconds)
+        self._sources = Cached(partial(source_states, inbox), seconds=seconds)
         self._secrets = Cached[Mapping[str, SecretStatus]](self._read_secrets, seconds=seconds)
         # The last delivery that was diagnosed.
         self._diagnosed: tuple[str, str, Cached[Diagnosis]] | None = None
@@ -74,13 +70,14 @@ class SourcePages:
     def listed(self, request: Request) -> Response:
         """Returns all sources."""
         secrets, unread = self._known_secrets()
-        found = self._sources()
         return self._views.page(
             "sources/list.html",
             title="Sources",
             path=PATH,
-            sources=found.every,
-            searched=found.searched,
+            sources=self._sources(),
+            searched=shown.searched_text,
+            matched=shown.verified_text,
+            retention=shown.retention_text,
             secrets=secrets,
             unread=unread,
             wizard=lambda name: f"{FIRST}?{urlencode({'source': name})}",
@@ -133,11 +130,12 @@ class SourcePages:
         return found
 
     def _progress(self, source: str, since: datetime, here: str) -> dict[str, Any]:
-        found = first_delivery(self._inbox, source, since)
+        client = self._inbox.reading(shown.SECONDS)
+        found = client.sources.first_delivery(source, since)
         diagnosis, undiagnosed = None, ""
-        if found.refused:
+        if found.rejected:
             try:
-                diagnosis = self._diagnosis(source, found.refused["id"])
+                diagnosis = self._diagnosis(source, found.rejected.id)
             except Exception as error:  # noqa: BLE001 - the rejected delivery is shown without it
                 undiagnosed = explain(error)
         return {

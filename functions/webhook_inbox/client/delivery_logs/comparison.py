@@ -44,10 +44,10 @@ class DeliveryLog(Protocol):
         """The seconds between two redelivery requests that the provider asks for."""
 
     def entries(self, low: datetime, high: datetime) -> Iterator[Logged]:
-        """Yields the events sent in [low, high], newest first; raises Unusable or Refused."""
+        """Yields the events sent in [low, high], newest first; raises ApiUnusable or ApiRefused."""
 
     def resend(self, entry: Logged) -> None:
-        """Requests a redelivery, newly signed; raises Unusable or Refused."""
+        """Requests a redelivery, newly signed; raises ApiUnusable or ApiRefused."""
 
 
 @dataclass(frozen=True, slots=True)

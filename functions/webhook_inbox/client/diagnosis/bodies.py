@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import product
 from typing import Any, Final
 
-from webhookctl.diagnosis.hypothesis import Cause, Trial
+from webhook_inbox.client.diagnosis.hypothesis import RejectionCause, Trial
 
 BOM: Final = b"\xef\xbb\xbf"
 
@@ -18,7 +18,7 @@ def bodies(trial: Trial) -> Iterator[Trial]:
     unlike = "forward the raw bytes before parsing, decoding or saving them"
     for code, words, body in _bodies(trial.delivery.body):
         if body != trial.delivery.body:
-            cause = Cause(code, words, unlike)
+            cause = RejectionCause(code, words, unlike)
             yield trial.without(cause, delivery=replace(trial.delivery, body=body))
 
 

@@ -13,9 +13,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from urllib.parse import quote
 
+from webhook_inbox.client.delivery_logs.api import Api, ApiUnusable
+from webhook_inbox.client.delivery_logs.comparison import Logged
 from webhook_inbox.domain.timestamps import to_seconds
-from webhookctl.delivery_logs.api import Api, Unusable
-from webhookctl.delivery_logs.comparison import Logged
 
 PAGE: Final = 100
 # All types but a few, which an endpoint must name; new ones of those would be listed as missing.
@@ -73,7 +73,7 @@ class StripeLog:
         document = self._api.get(f"/v1/webhook_endpoints/{self._endpoint}").document
         enabled = document.get("enabled_events") if isinstance(document, dict) else None
         if not isinstance(enabled, list):
-            raise Unusable(
+            raise ApiUnusable(
                 "the response is not a webhook endpoint: check that the address is Stripe's"
             )
         return frozenset(map(str, enabled))
@@ -83,7 +83,7 @@ def _page(document: Any) -> tuple[list[Logged], bool]:
     try:
         return [_logged(event) for event in document["data"]], bool(document["has_more"])
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise Unusable("the list of events is not in Stripe's documented format") from error
+        raise ApiUnusable("the list of events is not in Stripe's documented format") from error
 
 
 def _logged(event: Any) -> Logged:

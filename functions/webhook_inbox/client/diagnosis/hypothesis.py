@@ -9,7 +9,7 @@ from webhook_inbox.domain.model import Delivery
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class RejectionCause:
     """A cause and its remedy; `proven` if the delivery verifies without it."""
 
     code: str
@@ -25,9 +25,9 @@ class Trial:
     spec: SourceSpec
     delivery: Delivery
     secrets: tuple[str, ...]
-    causes: tuple[Cause, ...] = ()
+    causes: tuple[RejectionCause, ...] = ()
 
-    def without(self, cause: Cause, **changed: Any) -> "Trial":
+    def without(self, cause: RejectionCause, **changed: Any) -> "Trial":
         """Returns the variant with one more change reverted."""
         return replace(self, causes=(*self.causes, cause), **changed)
 

@@ -8,9 +8,9 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from webhook_inbox import providers
+from webhook_inbox.client.diagnosis.hypothesis import Hypothesis, RejectionCause, Trial
+from webhook_inbox.client.diagnosis.schemes import settings_of
 from webhook_inbox.ingest.verification import unread
-from webhookctl.diagnosis.hypothesis import Cause, Hypothesis, Trial
-from webhookctl.diagnosis.schemes import settings_of
 
 PREFIXES: Final = ("sha256=", "sha1=", "v1=", "v0=", "v1,")
 # The number of received headers that are tried in place of a missing one.
@@ -23,7 +23,7 @@ def headers(trial: Trial) -> Iterator[Trial]:
     came = trial.delivery.headers
     renamed = {_name(name): value for name, value in came.items()}
     if renamed != came:
-        cause = Cause(
+        cause = RejectionCause(
             "header-renamed",
             "the headers were renamed: "
             + ", ".join(sorted(name for name in came if _name(name) != name)),
@@ -33,7 +33,7 @@ def headers(trial: Trial) -> Iterator[Trial]:
     for name in sorted(providers.load(trial.spec).signature_headers & came.keys()):
         for words, value in _values(came[name]):
             if value != came[name]:
-                cause = Cause(
+                cause = RejectionCause(
                     "header-changed", f"the header {name} {words}", "forward headers unchanged"
                 )
                 changed = replace(trial.delivery, headers={**came, name: value})
@@ -51,7 +51,7 @@ def names(trial: Trial) -> Iterator[Trial]:
         for missing, found in product(combinations(absent, count), permutations(others, count)):
             values = {name: came[other] for name, other in zip(missing, found, strict=True)}
             pairs = list(zip(missing, found, strict=True))
-            cause = Cause(
+            cause = RejectionCause(
                 "header-name",
                 "; ".join(
                     f"no {name} was received: its value is in {other}" for name, other in pairs
@@ -122,5 +122,5 @@ def _addressed(trial: Trial, url: str, query: str) -> Trial:
     remedy = f'url = "{url}" in the source\'s table' if takes else "keep host and path in the proxy"
     words = f"a proxy or a domain changed the URL: the provider signed {shown}"
     settings = {**trial.spec.settings, "url": url} if takes else trial.spec.settings
-    cause = Cause("url-changed", words, remedy)
+    cause = RejectionCause("url-changed", words, remedy)
     return trial.without(cause, spec=replace(trial.spec, settings=settings), delivery=there)

@@ -12,8 +12,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
-from webhookctl.delivery_logs.api import Api, Unusable
-from webhookctl.delivery_logs.comparison import Logged
+from webhook_inbox.client.delivery_logs.api import Api, ApiUnusable
+from webhook_inbox.client.delivery_logs.comparison import Logged
 
 PAGE: Final = 100
 # A name may begin with a dot; `.` and `..` would change the path.
@@ -85,7 +85,7 @@ def _next(link: str) -> dict[str, str] | None:
 
 def _list(document: Any) -> list[Any]:
     if not isinstance(document, list):
-        raise Unusable(
+        raise ApiUnusable(
             "the response is not a list of deliveries: check that the address is GitHub's API"
         )
     return document
@@ -102,4 +102,4 @@ def _logged(entry: Any) -> Logged:
             handle=str(int(entry["id"])),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise Unusable("a log entry is not in GitHub's documented format") from error
+        raise ApiUnusable("a log entry is not in GitHub's documented format") from error

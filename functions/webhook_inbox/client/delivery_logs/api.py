@@ -11,11 +11,11 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode, urlsplit
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
+from webhook_inbox.client.errors import Refused
 from webhook_inbox.domain.errors import InboxError, Unavailable
 from webhook_inbox.domain.ports import Clock
-from webhookctl.deliveries.post import LOOPBACK
-from webhookctl.errors import CommandError
 
+LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 TRIES: Final = 5
 SECONDS: Final = 30
 # The longest wait at a terminal; GitHub resets its limits every hour.
@@ -24,11 +24,11 @@ MESSAGE_LIMIT: Final = 200
 DIGITS: Final = 11
 
 
-class Unusable(InboxError):
+class ApiUnusable(Refused):
     """The provider's API is unusable at present; the text names the remedy."""
 
 
-class Refused(InboxError):
+class ApiRefused(InboxError):
     """The provider's API refused one request; others may succeed."""
 
     def __init__(self, status: int, message: str) -> None:
@@ -37,7 +37,7 @@ class Refused(InboxError):
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ApiRequest:
     """A request; `body` is a form or None."""
 
     method: str
@@ -46,7 +46,7 @@ class Question:
     body: bytes | None = None
 
 
-class Reply(NamedTuple):
+class ApiReply(NamedTuple):
     """A response; header names are in lower case."""
 
     status: int
@@ -55,15 +55,15 @@ class Reply(NamedTuple):
 
     @property
     def document(self) -> Any:
-        """The body as JSON; raises Unusable for any other body."""
+        """The body as JSON; raises ApiUnusable for any other body."""
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError) as error:
-            raise Unusable("the response is not JSON: check the API's address") from error
+            raise ApiUnusable("the response is not JSON: check the API's address") from error
 
 
 # Sends a request once, follows no redirect; raises Unavailable without a response.
-Send = Callable[[Question], Reply]
+Send = Callable[[ApiRequest], ApiReply]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -88,21 +88,21 @@ class Api:
     calm: float = 1.0
     resumes_at: datetime | None = None
 
-    def get(self, path: str, query: Mapping[str, str] | None = None) -> Reply:
-        """Returns a 2xx response; raises Unusable or Refused."""
+    def get(self, path: str, query: Mapping[str, str] | None = None) -> ApiReply:
+        """Returns a 2xx response; raises ApiUnusable or ApiRefused."""
         url = f"{self.base}{path}" + (f"?{urlencode(query)}" if query else "")
-        return self._ask(Question("GET", url, self.headers))
+        return self._ask(ApiRequest("GET", url, self.headers))
 
-    def post(self, path: str, form: Mapping[str, str] | None = None) -> Reply:
-        """Returns a 2xx response; raises Unusable or Refused.
+    def post(self, path: str, form: Mapping[str, str] | None = None) -> ApiReply:
+        """Returns a 2xx response; raises ApiUnusable or ApiRefused.
 
         For idempotent requests only: it retries where a response was lost.
         """
         headers = {**self.headers, "content-type": "application/x-www-form-urlencoded"}
         body = urlencode(form).encode() if form else b""
-        return self._ask(Question("POST", self.base + path, headers, body))
+        return self._ask(ApiRequest("POST", self.base + path, headers, body))
 
-    def _ask(self, question: Question) -> Reply:
+    def _ask(self, question: ApiRequest) -> ApiReply:
         failure = ""
         for attempt in range(TRIES):
             self._wait_for_leave()
@@ -119,7 +119,7 @@ class Api:
             failure = f"status {reply.status}"
             if self.resumes_at is None:
                 self._wait((self.calm if limited else 1) * 2**attempt)
-        raise Unusable(f"{self.name} failed {TRIES} times: {failure}; try again in a moment")
+        raise ApiUnusable(f"{self.name} failed {TRIES} times: {failure}; try again in a moment")
 
     def _wait(self, seconds: float) -> None:
         self.resumes_at = self.clock.now() + timedelta(seconds=seconds)
@@ -129,7 +129,7 @@ class Api:
             return
         wait = self.resumes_at - self.clock.now()
         if wait > PATIENCE:
-            raise Unusable(
+            raise ApiUnusable(
                 f"{self.name} limits requests until {self.resumes_at:%H:%M:%S} UTC: run the command"
                 " again then; completed requests stay completed"
             )
@@ -137,18 +137,18 @@ class Api:
             self.clock.sleep(wait.total_seconds())
         self.resumes_at = None
 
-    def _judged(self, reply: Reply) -> Reply:
+    def _judged(self, reply: ApiReply) -> ApiReply:
         if reply.status < 300:
             return reply
         if reply.status < 400:
-            raise Refused(reply.status, "moved: use its current name")
+            raise ApiRefused(reply.status, "moved: use its current name")
         if reply.status == 401:
             # Not the response's text: some APIs repeat a part of the token.
-            raise Unusable(f"{self.name} rejects the token: set its secret again")
-        raise Refused(reply.status, _message(reply.body))
+            raise ApiUnusable(f"{self.name} rejects the token: set its secret again")
+        raise ApiRefused(reply.status, _message(reply.body))
 
 
-def _is_limit(reply: Reply) -> bool:
+def _is_limit(reply: ApiReply) -> bool:
     if reply.status == 429:
         return True
     # GitHub also limits with 403; only the text distinguishes that from missing permissions.
@@ -156,7 +156,7 @@ def _is_limit(reply: Reply) -> bool:
     return reply.status == 403 and (told or b"rate limit" in reply.body.lower())
 
 
-def _resumption(reply: Reply, now: datetime) -> datetime | None:
+def _resumption(reply: ApiReply, now: datetime) -> datetime | None:
     """Returns the time of the next allowed request; None where the reply states none."""
     after = _number(reply.headers.get("retry-after", ""))
     if after is not None and reply.status >= 400:
@@ -190,7 +190,7 @@ class _Stay(HTTPRedirectHandler):
         """Returns None, so that the redirect itself is the response."""
 
 
-def send(question: Question) -> Reply:
+def send(question: ApiRequest) -> ApiReply:
     """Sends a request once; raises Unavailable without a response."""
     loopback = urlsplit(question.url).hostname in LOOPBACK
     opener = build_opener(_Stay, *([ProxyHandler({})] if loopback else []))
@@ -202,10 +202,10 @@ def send(question: Question) -> Reply:
     )
     try:
         with opener.open(request, timeout=SECONDS) as response:
-            return Reply(response.status, _lower(response.headers), response.read())
+            return ApiReply(response.status, _lower(response.headers), response.read())
     except HTTPError as error:
         with error:
-            return Reply(error.code, _lower(error.headers), error.read())
+            return ApiReply(error.code, _lower(error.headers), error.read())
     except (URLError, HTTPException, OSError) as error:
         host = urlsplit(question.url).netloc
         cause = str(getattr(error, "reason", None) or error)
@@ -213,11 +213,11 @@ def send(question: Question) -> Reply:
 
 
 def address(text: str) -> str:
-    """Returns an API's base URL; raises CommandError for one that a token may not be sent to."""
+    """Returns an API's base URL; raises Refused for one that a token may not be sent to."""
     parts = urlsplit(text)
     safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK)
     if not safe or not parts.hostname or parts.query or parts.username:
-        raise CommandError(f"{text} is not a safe address for a token: use https://…")
+        raise Refused(f"{text} is not a safe address for a token: use https://…")
     return text.rstrip("/")
 
 

@@ -12,13 +12,13 @@ from tests.unit.providers.cases import PUBLISHED, example, pair_of, signed
 from tests.unit.providers.deliveries import ACME, NOW, SECRET, delivery
 from tests.unit.providers.deliveries import signed as made
 from webhook_inbox import providers
+from webhook_inbox.client.diagnosis.diagnose import Diagnosis, VerificationStep, diagnose
+from webhook_inbox.client.diagnosis.hypothesis import Trial
 from webhook_inbox.domain.errors import NotPublished, Reason
 from webhook_inbox.domain.manifest import SourceSpec
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import Fetch
 from webhook_inbox.domain.provider import Sample
-from webhookctl.diagnosis.diagnose import Diagnosis, VerificationStep, diagnose
-from webhookctl.diagnosis.hypothesis import Trial
 
 # Different schemes: header over body, timed, versions, base64, signed form, Ed25519, ECDSA.
 SCHEMES = ["github", "stripe", "slack", "shopify", "standard-webhooks", "discord", "sendgrid"]

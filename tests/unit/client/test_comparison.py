@@ -6,9 +6,9 @@ from typing import Any
 
 from tests.unit.support.world import World
 from webhook_inbox.adapters.memory import ManualClock
+from webhook_inbox.client.delivery_logs.comparison import CHUNK, Comparison, Logged, compare
 from webhook_inbox.domain.ports import Item, Key
 from webhook_inbox.ledger.schema import EVENT_LIFE, ID_LIMIT
-from webhookctl.delivery_logs.comparison import CHUNK, Comparison, Logged, compare
 
 NOW = ManualClock().now()
 

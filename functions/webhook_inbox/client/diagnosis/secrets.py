@@ -5,7 +5,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from urllib.parse import unquote
 
-from webhookctl.diagnosis.hypothesis import Cause, Trial
+from webhook_inbox.client.diagnosis.hypothesis import RejectionCause, Trial
 
 
 def secrets(trial: Trial) -> Iterator[Trial]:
@@ -14,7 +14,7 @@ def secrets(trial: Trial) -> Iterator[Trial]:
         for code, words, text in _secrets(secret):
             if text and text != secret:
                 others = (*trial.secrets[:place], text, *trial.secrets[place + 1 :])
-                cause = Cause(code, words, "set it exactly as the provider shows it")
+                cause = RejectionCause(code, words, "set it exactly as the provider shows it")
                 yield trial.without(cause, secrets=others)
 
 

@@ -12,16 +12,16 @@ from itertools import islice
 from typing import Final
 
 from webhook_inbox import providers
+from webhook_inbox.client.diagnosis import clock, clues
+from webhook_inbox.client.diagnosis.bodies import bodies
+from webhook_inbox.client.diagnosis.hypothesis import Hypothesis, RejectionCause, Trial
+from webhook_inbox.client.diagnosis.requests import addresses, headers, names, registered
+from webhook_inbox.client.diagnosis.schemes import schemes
+from webhook_inbox.client.diagnosis.secrets import secrets
 from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
 from webhook_inbox.domain.ports import UNAVAILABLE_FETCHER, Fetcher
 from webhook_inbox.domain.provider import Identity, Provider, Verified
 from webhook_inbox.ingest.verification import PublishedKeys, verify
-from webhookctl.diagnosis import clock, clues
-from webhookctl.diagnosis.bodies import bodies
-from webhookctl.diagnosis.hypothesis import Cause, Hypothesis, Trial
-from webhookctl.diagnosis.requests import addresses, headers, names, registered
-from webhookctl.diagnosis.schemes import schemes
-from webhookctl.diagnosis.secrets import secrets
 
 # The limit of variants with two changes; verifying a public-key signature takes 0.1 ms.
 MOST_PAIRS: Final = 20_000
@@ -65,7 +65,7 @@ class Diagnosis:
     failed: VerificationStep | None = None
     reason: Reason | None = None
     detail: str = ""
-    causes: tuple[Cause, ...] = ()
+    causes: tuple[RejectionCause, ...] = ()
     tried: int = 1
     identity: Identity | None = None
     steps: tuple[VerificationStep, ...] = tuple(VerificationStep)
@@ -148,12 +148,14 @@ class _Examination:
             return replace(failed, causes=self._untimely(self._trial))
         if error.reason is Reason.KEY_UNAVAILABLE:
             words = "the provider's published key is missing, and nothing is fetched"
-            cause = Cause("key-missing", words, "pass it with --published", proven=True)
+            cause = RejectionCause("key-missing", words, "pass it with --published", proven=True)
             return replace(failed, causes=(cause,))
         if error.reason is Reason.UNKNOWN_KEY:
             words = "the provider does not publish the key that the delivery names"
             remedy = "ignore it as forged, or ask the provider to send the event again"
-            return replace(failed, causes=(Cause("key-unknown", words, remedy, proven=True),))
+            return replace(
+                failed, causes=(RejectionCause("key-unknown", words, remedy, proven=True),)
+            )
         for look in (self._one, self._two):
             trial = next(filter(self._passes, look()), None)
             if trial is not None:
@@ -192,7 +194,7 @@ class _Examination:
             return False
         return True
 
-    def _untimely(self, trial: Trial) -> tuple[Cause, ...]:
+    def _untimely(self, trial: Trial) -> tuple[RejectionCause, ...]:
         """Returns the cause of an untimely delivery; () for a timely one."""
         try:
             self._judge(trial)
@@ -207,9 +209,13 @@ class _Examination:
             except (Rejected, ConfigurationError):
                 continue
             return (clock.skewed(trial.delivery.received_at - signed_at),)
-        return (Cause("clock-skew", "it was signed too long ago, or ahead of time", clock.REMEDY),)
+        return (
+            RejectionCause(
+                "clock-skew", "it was signed too long ago, or ahead of time", clock.REMEDY
+            ),
+        )
 
-    def _clues(self, error: Rejected) -> Iterator[Cause]:
+    def _clues(self, error: Rejected) -> Iterator[RejectionCause]:
         """Yields hints from the delivery itself."""
         delivery, wanted = self._trial.delivery, self._provider.signature_headers
         if error.reason is Reason.MISSING_SIGNATURE:
@@ -220,7 +226,7 @@ class _Examination:
                 yield clues.version(name, versions)
         if not delivery.body:
             words = "the body is empty: a proxy or framework read it before it was saved"
-            yield Cause("body-empty", words, "save the raw bytes first", proven=False)
+            yield RejectionCause("body-empty", words, "save the raw bytes first", proven=False)
         if error.reason is Reason.INVALID_SIGNATURE:
             yield from clues.modes(delivery.body)
 
@@ -228,10 +234,14 @@ class _Examination:
 def _others(trial: Trial, *, others: Sequence[tuple[str, str]]) -> Iterator[Trial]:
     for name, secret in others:
         words = f"it was signed with another secret: the one in {name}"
-        cause = Cause("other-secret", words, "set that secret, or send to the source that uses it")
+        cause = RejectionCause(
+            "other-secret", words, "set that secret, or send to the source that uses it"
+        )
         yield trial.without(cause, secrets=(secret,))
 
 
-def _unnamed(error: Rejected) -> Cause:
+def _unnamed(error: Rejected) -> RejectionCause:
     words = f"the signature is valid, but the event has no id: {error.detail}"
-    return Cause("unnamed", words, "check the source's `event_id` and the provider's request")
+    return RejectionCause(
+        "unnamed", words, "check the source's `event_id` and the provider's request"
+    )

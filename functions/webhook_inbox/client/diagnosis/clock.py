@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from webhook_inbox.client.diagnosis.hypothesis import RejectionCause, Trial
 from webhook_inbox.client.times import span
 from webhook_inbox.domain.timestamps import from_ms
-from webhookctl.diagnosis.hypothesis import Cause, Trial
 
 # A time in any header or body.
 MOMENT: Final = re.compile(rb"[0-9]{13}|[0-9]{10}|[0-9]{4}-[0-9-]{5}[Tt][0-9:.]{8,}[Zz+-][0-9:]*")
@@ -19,14 +19,14 @@ REMEDY: Final = (
 )
 
 
-def skewed(age: timedelta) -> Cause:
+def skewed(age: timedelta) -> RejectionCause:
     """Returns the cause for a signature of this age."""
     side = "before" if age > timedelta(0) else "after"
     words = f"it was signed {span(abs(age))} {side} it was received, by the local clock"
     nearest = round(abs(age) / ZONE) * ZONE
     if nearest and abs(abs(age) - nearest) < timedelta(minutes=2):
         words += f": {span(nearest)} is the error of a clock in another time zone"
-    return Cause("clock-skew", words, REMEDY)
+    return RejectionCause("clock-skew", words, REMEDY)
 
 
 def moments(trial: Trial) -> Iterator[datetime]:

@@ -7,8 +7,8 @@ from itertools import product
 from typing import Any, Final
 
 from webhook_inbox import providers
+from webhook_inbox.client.diagnosis.hypothesis import RejectionCause, Trial
 from webhook_inbox.domain.manifest import SourceSpec
-from webhookctl.diagnosis.hypothesis import Cause, Trial
 
 DECLARED: Final = "hmac"
 CONTENTS: Final = (
@@ -31,7 +31,7 @@ def schemes(trial: Trial) -> Iterator[Trial]:
             settings = {**trial.spec.settings, "signature": {**given, **change}}
         else:
             settings = {**trial.spec.settings, **change}
-        cause = Cause(
+        cause = RejectionCause(
             "scheme-settings",
             f"its signature uses other settings than inbox.toml: {told}",
             f"set {told} in the source's table",
