@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 
 from tests.e2e.inquiry import Inquiry, fresh
@@ -10,8 +9,9 @@ from tests.e2e.whole_inbox import WholeInbox
 from webhook_inbox import providers
 from webhook_inbox.adapters.aws.s3 import S3Blobs
 from webhook_inbox.adapters.aws.secrets_manager import SecretsManagerStore
+from webhook_inbox.adapters.system import SystemClock, SystemRandomness
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.ports import Outgoing
+from webhook_inbox.domain.ports import Outgoing, Ports
 from webhook_inbox.domain.secret_document import SOURCES
 from webhook_inbox.ingest.ingest import Ingest
 from webhook_inbox.ingest.receipt import IngestOutcome
@@ -36,15 +36,15 @@ def accept_without_sending(inbox: Inquiry, type_: str) -> str:
     store = SecretsManagerStore(
         inbox.client("secretsmanager"), inbox.documents.id(SOURCES), keys={}
     )
-    ingest = Ingest(
-        inbox.manifest,
-        replace(
-            inbox.ports,
-            blobs=S3Blobs(inbox.client("s3"), inbox.outputs["BucketName"]),
-            secret_store=store,
-        ),
-        providers=providers.load,
+    ports = Ports(
+        table=inbox.table,
+        blobs=S3Blobs(inbox.client("s3"), inbox.outputs["BucketName"]),
+        clock=SystemClock(),
+        randomness=SystemRandomness(),
+        queues=dict.fromkeys(inbox.manifest.lanes, DeadQueue()),
+        secret_store=store,
     )
+    ingest = Ingest(inbox.manifest, ports, providers=providers.load)
     event_id, body = fresh(), b"{}"
     headers = inbox.signed("lab", type_, body, event_id=event_id)
     delivery = Delivery("lab", "POST", "/webhooks/lab", "", headers, body, datetime.now(UTC))

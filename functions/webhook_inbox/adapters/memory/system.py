@@ -50,20 +50,15 @@ class SeededRandomness:
 class InlineExecutor:
     """Runs the work in the calling thread.
 
-    With a clock, work that moves it past the limit times out: its effects remain, and its result
-    or error is lost.
+    Work that moves the clock past the limit times out: its effects remain, and its result or error
+    is lost.
     """
 
-    alive = False  # there is no thread that could outlive a call
-
-    def __init__(self, clock: Clock | None = None) -> None:
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
 
     def run(self, work: Callable[[], None], *, seconds: float) -> None:
         """See the port."""
-        if self._clock is None:
-            work()
-            return
         end = self._clock.now() + timedelta(seconds=seconds)
         try:
             work()
