@@ -158,7 +158,9 @@ class World:
         due_handlers.deploy(self.table, manifest.handlers, now=self.now)
         self.plan.calls.clear()
         add_lanes(self.ports, manifest, faults=self.plan)
-        self.ports = replace(self.ports, table=self.table, blobs=self.blobs)
+        self.ports = replace(
+            self.ports, table=self.table, blobs=self.blobs, secret_store=self.vault
+        )
         self.ingest = self.new_ingest()
         self.processor = self.new_processor()
         self.replayer = Replay(manifest, self.ports)
