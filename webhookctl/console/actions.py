@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlencode
 
-import typer
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -29,7 +28,6 @@ from webhookctl.display.output import counted
 from webhookctl.display.rejected import why_text
 from webhookctl.display.run_changes import completion_note, skip_note
 from webhookctl.errors import CommandError
-from webhookctl.invocation import parsed
 
 Values = dict[str, Any]
 # Performs an action with the values of its form, and returns what happened.
@@ -53,13 +51,16 @@ def _approve(inbox: ConsoleInbox, values: Values) -> str:
 
 
 def _happened(inbox: ConsoleInbox, values: Values) -> str:
-    try:
-        result = json.loads(values["result"])
-    except ValueError as error:
-        raise WrongArgument(f'the result is not JSON ({error}), such as {{"id": 1}}') from error
     names = {name: value for name, value in values.items() if name != "happened"}
     happened = inbox.client.holds.happened
-    return _decided(happened(**{**names, "result": result}, by=inbox.actor))
+    return _decided(happened(**{**names, "result": _parsed(values["result"])}, by=inbox.actor))
+
+
+def _parsed(result: str) -> Any:
+    try:
+        return json.loads(result)
+    except ValueError as error:
+        raise WrongArgument(f'the result is not JSON ({error}), such as {{"id": 1}}') from error
 
 
 def _deny(inbox: ConsoleInbox, values: Values) -> str:
@@ -85,23 +86,6 @@ def _notes(told: Told) -> str:
 def by_command(command: Callable[..., None], text: Callable[[Told], str] = _notes) -> Perform:
     """Returns what performs an action by a command."""
     return lambda inbox, values: text(told(inbox.call, command, **values))
-
-
-def _skip(inbox: ConsoleInbox, values: Values) -> str:
-    return skip_note(inbox.client.runs.skip(**values, by=inbox.actor))
-
-
-def _json(text: str) -> Any:
-    try:
-        return parsed(text)
-    except typer.BadParameter as error:
-        raise CommandError(error.format_message()) from error
-
-
-def _complete(inbox: ConsoleInbox, values: Values) -> str:
-    result = JobResult(_json(values.pop("result")))
-    job = inbox.client.runs.complete(**values, result=result, by=inbox.actor)
-    return completion_note(job, inbox.program)
 
 
 def _pause_handler(inbox: ConsoleInbox, values: Values) -> str:
@@ -134,6 +118,16 @@ def _open_circuit(inbox: ConsoleInbox, values: Values) -> str:
 def _close_circuit(inbox: ConsoleInbox, values: Values) -> str:
     inbox.client.destinations.close(values["name"], reason=values["reason"], by=inbox.actor)
     return "Waiting runs return within minutes, at the drain rate of the destination."
+
+
+def _skip(inbox: ConsoleInbox, values: Values) -> str:
+    return skip_note(inbox.client.runs.skip(**values, by=inbox.actor))
+
+
+def _complete(inbox: ConsoleInbox, values: Values) -> str:
+    result = JobResult(_parsed(values["result"]))
+    job = inbox.client.runs.complete(**{**values, "result": result}, by=inbox.actor)
+    return completion_note(job, inbox.program)
 
 
 def _set_secret(inbox: ConsoleInbox, values: Values) -> str:

@@ -178,14 +178,14 @@ class InboxClient:
         return DeadLetters(self._scope)
 
     @cached_property
-    def failures(self) -> Failures:
-        """The failing and dead runs, grouped by their cause."""
-        return Failures(self._scope)
-
-    @cached_property
     def destinations(self) -> Destinations:
         """The destinations and their circuits."""
         return Destinations(self._scope)
+
+    @cached_property
+    def failures(self) -> Failures:
+        """The failing and dead runs, grouped by their cause."""
+        return Failures(self._scope)
 
     @cached_property
     def handlers(self) -> Handlers:
@@ -196,6 +196,11 @@ class InboxClient:
     def holds(self) -> Holds:
         """The runs that wait for a person's decision."""
         return Holds(self._scope)
+
+    @cached_property
+    def rejected(self) -> RejectedDeliveries:
+        """The rejected deliveries."""
+        return RejectedDeliveries(self._scope)
 
     @cached_property
     def replays(self) -> Replays:
@@ -211,11 +216,6 @@ class InboxClient:
     def secrets(self) -> Secrets:
         """The secrets that verify deliveries and call destinations."""
         return Secrets(self._scope)
-
-    @cached_property
-    def rejected(self) -> RejectedDeliveries:
-        """The rejected deliveries."""
-        return RejectedDeliveries(self._scope)
 
     @cached_property
     def sources(self) -> Sources:
