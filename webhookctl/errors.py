@@ -7,8 +7,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 from typer.exceptions import TyperException
 
 from webhook_inbox.adapters.aws.errors import may_pass
-from webhook_inbox.client.errors import WrongArgument
-from webhook_inbox.domain.errors import InboxError, Unavailable
+from webhook_inbox.client.errors import EndedEarly, NotFound, Refused, WrongArgument
+from webhook_inbox.domain.errors import AccessDenied, InboxError, Unavailable
 from webhookctl.display.untrusted import printable
 
 
@@ -57,6 +57,22 @@ _BY_CODE: Final = {
 }
 INSTALL: Final = "run `pip install 'webhook-inbox[cdk,dev]'`, or `make setup` in a clone"
 DEFAULT: Final = "run it again with --debug to see where"
+
+
+# The kinds of errors, of which a subclass is one; the first match counts.
+_KINDS: Final[tuple[type[Exception], ...]] = (
+    WrongArgument,
+    NotFound,
+    Refused,
+    EndedEarly,
+    AccessDenied,
+    Unavailable,
+)
+
+
+def kind_of(error: Exception) -> str:
+    """Returns the name of an error's kind; "InternalError" for one that no operation names."""
+    return next((kind.__name__ for kind in _KINDS if isinstance(error, kind)), "InternalError")
 
 
 def exit_status(error: Exception) -> int:

@@ -11,9 +11,15 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import anyio
+
 from tests.webhookctl.commands.conftest import _alone, _one_command_tree, cli, inbox
 from tests.webhookctl.commands.stage import Cli, Inbox
 from webhook_inbox.adapters.memory import MemoryTable
+from webhook_inbox.client.client import InboxClient
+from webhook_inbox.client.connection import Selection
+from webhook_inbox.client.suggestions import PLAIN
+from webhookctl.agents.server import AgentServer
 
 __all__ = ["_alone", "_one_command_tree", "cli", "inbox"]
 
@@ -66,10 +72,25 @@ def path_from(file: str, function: str) -> Iterator[Crossing]:
         threading.setprofile(None)
 
 
+def require_short(path: Crossing) -> None:
+    assert path.is_at_table
+    assert len(path.files) <= MOST, "\n".join(path.files)
+
+
 def test_a_replay_by_the_command_line(cli: Cli, inbox: Inbox) -> None:
     inbox.dead()
     with path_from("webhookctl/commands/replay.py", "replay") as path:
         shown = cli("replay", "--status", "dead_letter", "--yes")
     assert shown.code == 0, shown.err
-    assert path.is_at_table
-    assert len(path.files) <= MOST, "\n".join(path.files)
+    require_short(path)
+
+
+def test_a_plan_of_an_agent(cli: Cli, inbox: Inbox) -> None:
+    inbox.dead()
+    client = InboxClient(cli._connect(Selection()), write=True, clock=inbox.clock)
+    server = AgentServer((), lambda: client, inbox.clock, PLAIN)
+    given = {"status": "dead_letter"}
+    with path_from("webhookctl/agents/server.py", "call") as path:
+        result = anyio.run(lambda: server.call("plan_replay", given, agent="night-shift"))
+    assert not result.is_error
+    require_short(path)

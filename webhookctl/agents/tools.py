@@ -1,20 +1,93 @@
-"""The tools of `webhookctl mcp`: each one is a command of this program, with `--json`.
+"""The tools of `webhookctl mcp`: each one is an operation of the client, with its own results.
 
-A tool has no code of its own, so an agent reads the same results as a person, and its actions are
-checked and audited in the same way. Values are passed as `--option=value` or after `--`, so that no
-value of an agent becomes an option.
+A result is the object that the command prints with `--json`, so an agent reads the same facts as a
+person, and its actions are checked and audited in the same way.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final, TypeVar
 
-# Filters that several commands share.
+from webhook_inbox.client.client import InboxClient
+from webhook_inbox.client.errors import WrongArgument
+from webhook_inbox.client.failures import FailureFilter
+from webhook_inbox.client.holds import HoldFilter
+from webhook_inbox.client.replays import LIMIT, RATE, ReplayFilter, ReplayOptions
+from webhook_inbox.client.times import moment
+from webhook_inbox.domain.audit import Actor, AuditedAction
+from webhook_inbox.domain.model import EventStatus
+
+E = TypeVar("E", bound=StrEnum)
+N = TypeVar("N", int, float)
+
+# Filters that several tools share.
 WINDOW: Final = ("since", "until")
 # Parameters that are an integer as well as its text.
 NUMBERS: Final = frozenset({"limit", "first"})
 ERRORS: Final = ("error_contains", "error_class", "error_group")
 EVENTS: Final = ("source", "type", "handler", *WINDOW)
+# The largest canary, the most runs of a selection, and the rates of a replay.
+CANARY: Final = 200
+MOST: Final = 10_000
+RATES: Final = (0.1, 500.0)
+
+
+def _nothing() -> None:
+    """Stops nothing."""
+
+
+@dataclass
+class ToolCall:
+    """One call of a tool by an agent.
+
+    Attributes:
+        client: the operations on the inbox.
+        given: the parameters, of which an empty one is not given.
+        agent: the agent's name for the audit.
+        now: the present time.
+        stop: ends a long operation after its step under way; another thread calls it.
+    """
+
+    client: InboxClient
+    given: Mapping[str, str | int]
+    agent: str
+    now: datetime
+    stop: Callable[[], None] = field(default=_nothing)
+
+    @property
+    def by(self) -> Actor:
+        """The caller, on behalf of the agent."""
+        return self.client.actor(self.agent)
+
+    def text(self, name: str) -> str | None:
+        """Returns a text, None if it is not given."""
+        return str(self.given[name]) if self.given.get(name) else None
+
+    def time(self, name: str) -> datetime | None:
+        """Returns a time."""
+        text = self.text(name)
+        return None if text is None else moment(text, self.now)
+
+    def number(self, name: str, kind: type[N], low: float, high: float) -> N | None:
+        """Returns a number from `low` to `high`, None if it is not given."""
+        text = self.text(name)
+        try:
+            value = None if text is None else kind(text)
+        except ValueError as error:
+            raise WrongArgument(f"{name} {text!r} is not a number") from error
+        if value is not None and not low <= value <= high:
+            raise WrongArgument(f"{name} {text} is not from {low:g} to {high:g}")
+        return value
+
+    def one_of(self, name: str, values: type[E]) -> E | None:
+        """Returns a value of an enum."""
+        text = self.text(name)
+        try:
+            return None if text is None else values(text)
+        except ValueError as error:
+            raise WrongArgument(f"{name} {text!r}: use one of {', '.join(values)}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,40 +96,49 @@ class AgentTool:
 
     Attributes:
         name: its name.
-        command: the words of the command.
+        command: the words of the command that does the same.
         text: its description, for the agent.
-        options: the options that the agent may give, by their names without dashes.
+        perform: performs it; the results may be read while they are iterated. None for a tool that
+            runs the command in a process of its own.
+        options: the parameters that are options of the command.
         argument: the name of the command's argument, "" for none.
         required: the parameters that must be given.
-        fixed: options that are always given.
+        fixed: options of the command that are always given.
         writes: whether it changes the inbox.
     """
 
     name: str
     command: str
     text: str
+    perform: Callable[[ToolCall], Iterable[object]] | None
     options: tuple[str, ...] = ()
     argument: str = ""
     required: tuple[str, ...] = ()
     fixed: tuple[str, ...] = ()
     writes: bool = False
 
-    def words(self, given: Mapping[str, str | int], *more: str) -> list[str]:
-        """Returns the command line for the given parameters and more options, without the program.
+    @property
+    def parameters(self) -> Sequence[str]:
+        """The names of its parameters."""
+        return (*filter(None, (self.argument,)), *self.options)
 
-        Raises:
-            ValueError: a parameter is unknown, missing or not a text.
-        """
-        known = (*self.options, *filter(None, (self.argument,)))
+    def check(self, given: Mapping[str, str | int]) -> None:
+        """Raises WrongArgument where a parameter is unknown, missing or not a text."""
         for name, value in given.items():
-            if name not in known:
-                raise ValueError(f"{self.name} has no parameter {name}; it has {', '.join(known)}")
+            if name not in self.parameters:
+                known = ", ".join(self.parameters)
+                raise WrongArgument(f"{self.name} has no parameter {name}; it has {known}")
             number = isinstance(value, int) and not isinstance(value, bool)
             if not (number and name in NUMBERS) and (not isinstance(value, str) or "\0" in value):
-                raise ValueError(f"{name} is not a text")
-        missing = [name for name in self.required if not given.get(name)]
-        if missing:
-            raise ValueError(f"{self.name} needs {', '.join(missing)}")
+                raise WrongArgument(f"{name} is not a text")
+        if missing := [name for name in self.required if not given.get(name)]:
+            raise WrongArgument(f"{self.name} needs {', '.join(missing)}")
+
+    def words(self, given: Mapping[str, str | int], *more: str) -> list[str]:
+        """Returns the command that does the same, without the program, with more options.
+
+        Values are behind `=` or `--`, so that none of them becomes an option.
+        """
         options = [
             f"--{name.replace('_', '-')}={given[name]}" for name in self.options if given.get(name)
         ]
@@ -66,7 +148,6 @@ class AgentTool:
     @property
     def schema(self) -> dict[str, Any]:
         """The JSON Schema of its parameters: texts, or integers as well."""
-        known = (*filter(None, (self.argument,)), *self.options)
         return {
             "type": "object",
             "properties": {
@@ -74,7 +155,7 @@ class AgentTool:
                     "type": ["string", "integer"] if name in NUMBERS else "string",
                     "description": MEANINGS[name],
                 }
-                for name in known
+                for name in self.parameters
             },
             "required": list(self.required),
             "additionalProperties": False,
@@ -104,17 +185,107 @@ MEANINGS: Final = {
     "action": "only this action, such as replay",
 }
 
+
+def _list_errors(call: ToolCall) -> Iterable[object]:
+    filters = FailureFilter(
+        source=call.text("source"),
+        type=call.text("type"),
+        handler=call.text("handler"),
+        tenant=call.text("tenant"),
+        since=call.time("since"),
+        until=call.time("until"),
+    )
+    return call.client.failures.summarize(filters).groups
+
+
+def _list_dead_letters(call: ToolCall) -> Iterable[object]:
+    summary = call.client.dead_letters.summarize()
+    return [*summary.lanes, *summary.causes]
+
+
+def _list_holds(call: ToolCall) -> Iterable[object]:
+    wanted = HoldFilter(source=call.text("source") or "", handler=call.text("handler") or "")
+    return call.client.holds.list(wanted, limit=1000)
+
+
+def _read_audit(call: ToolCall) -> Iterable[object]:
+    return call.client.audit.list(
+        since=call.time("since"),
+        until=call.time("until"),
+        action=call.one_of("action", AuditedAction),
+        limit=50,
+    )
+
+
+def _plan_replay(call: ToolCall) -> Iterator[object]:
+    status = call.one_of("status", EventStatus)
+    filters = ReplayFilter(
+        status=() if status is None else (status,),
+        source=call.text("source"),
+        type=call.text("type"),
+        handler=call.text("handler"),
+        error_contains=call.text("error_contains"),
+        error_class=call.text("error_class"),
+        error_group=call.text("error_group"),
+        tenant=call.text("tenant"),
+        where=call.text("where"),
+        since=call.time("since"),
+        until=call.time("until"),
+    )
+    options = ReplayOptions(limit=call.number("limit", int, 1, MOST) or LIMIT)
+    plan = call.client.replays.plan(filters, options, by=call.by)
+    yield plan
+    if plan.error is not None:
+        raise plan.error
+
+
+def _replay_selection(call: ToolCall) -> Iterator[object]:
+    rate, first = call.number("rate", float, *RATES), call.number("first", int, 1, CANARY)
+    options = ReplayOptions(rate=rate or RATE, reason=call.text("reason") or "")
+    replays = call.client.replays
+    plan = replays.resume(call.text("selection") or "", options, by=call.by)
+    replay = replays.start(plan, by=call.by, first=first)
+    call.stop = replay.stop
+    replay.complete()
+    yield replay
+    if replay.error is not None:
+        raise replay.error
+
+
+def _pause_handler(call: ToolCall) -> Iterable[object]:
+    name, reason = call.text("name") or "", call.text("reason") or ""
+    return [call.client.handlers.pause(name, reason=reason, by=call.by)]
+
+
+def _resume_handler(call: ToolCall) -> Iterable[object]:
+    name, reason = call.text("name") or "", call.text("reason") or ""
+    return [call.client.handlers.resume(name, reason=reason, by=call.by)]
+
+
+def _skip_run(call: ToolCall) -> Iterable[object]:
+    skipped = call.client.runs.skip(
+        call.text("event_id") or "",
+        source=call.text("source"),
+        handler=call.text("handler"),
+        reason=call.text("reason") or "",
+        by=call.by,
+    )
+    return [skipped]
+
+
 TOOLS: Final = (
     AgentTool(
         "list_events",
         "inbox list",
         "List events, newest first.",
+        None,
         (*EVENTS, "status", "tenant", "limit"),
     ),
     AgentTool(
         "inspect_event",
         "inbox inspect",
         "Show one event: its runs, attempts, effects, the reason of a failure and the next action.",
+        None,
         ("source",),
         argument="event_id",
         required=("event_id",),
@@ -123,37 +294,59 @@ TOOLS: Final = (
         "list_errors",
         "inbox errors",
         "Group failing runs by handler, error and line.",
+        _list_errors,
         (*EVENTS, "tenant"),
     ),
     AgentTool(
         "search_events",
         "inbox search",
         "Find events by a condition on their bodies.",
+        None,
         ("source", "type", *WINDOW, "limit"),
         argument="expression",
         required=("expression", "since"),
     ),
-    AgentTool("list_dead_letters", "dlq list", "Count dead letters by lane, handler and error."),
+    AgentTool(
+        "list_dead_letters",
+        "dlq list",
+        "Count dead letters by lane, handler and error.",
+        _list_dead_letters,
+    ),
     AgentTool(
         "list_holds",
         "hold list",
         "List the runs that wait for a person's decision.",
+        _list_holds,
         ("source", "handler"),
     ),
-    AgentTool("list_destinations", "destinations list", "List circuits, rates and waiting runs."),
-    AgentTool("list_handlers", "handlers list", "List handlers, pauses and waiting runs."),
-    AgentTool("check_inbox", "doctor", "Check the whole inbox; each finding has its remedy."),
-    AgentTool("read_audit", "audit", "List the actions of operators.", ("action", *WINDOW)),
+    AgentTool(
+        "list_destinations",
+        "destinations list",
+        "List circuits, rates and waiting runs.",
+        lambda call: call.client.destinations.list(),
+    ),
+    AgentTool(
+        "list_handlers",
+        "handlers list",
+        "List handlers, pauses and waiting runs.",
+        lambda call: call.client.handlers.list(),
+    ),
+    AgentTool("check_inbox", "doctor", "Check the whole inbox; each finding has its remedy.", None),
+    AgentTool(
+        "read_audit", "audit", "List the actions of operators.", _read_audit, ("action", *WINDOW)
+    ),
     AgentTool(
         "plan_replay",
         "replay",
         "Select runs to replay, and change nothing: counts, errors, cost and a selection id.",
+        _plan_replay,
         (*EVENTS, "status", "tenant", *ERRORS, "where", "limit"),
     ),
     AgentTool(
         "replay_selection",
         "replay",
         "Replay the runs of a selection, each once.",
+        _replay_selection,
         ("selection", "first", "rate", "reason"),
         required=("selection", "reason"),
         fixed=("--yes",),
@@ -163,6 +356,7 @@ TOOLS: Final = (
         "pause_handler",
         "handlers pause",
         "Pause a handler: its runs wait, and none is lost.",
+        _pause_handler,
         ("reason",),
         argument="name",
         required=("name", "reason"),
@@ -172,6 +366,7 @@ TOOLS: Final = (
         "resume_handler",
         "handlers resume",
         "Resume a paused handler.",
+        _resume_handler,
         ("reason",),
         argument="name",
         required=("name", "reason"),
@@ -181,6 +376,7 @@ TOOLS: Final = (
         "skip_run",
         "skip",
         "Close a dead run that a replay would not fix.",
+        _skip_run,
         ("source", "handler", "reason"),
         argument="event_id",
         required=("event_id", "reason"),

@@ -1,9 +1,11 @@
 """`mcp`: serves the inbox's commands to an agent."""
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
+from webhook_inbox.client.client import InboxClient
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, takes_options
 
@@ -35,9 +37,18 @@ def mcp(
             f"{error.name} is not installed: pip install 'webhook-inbox[mcp]'"
         ) from error
     # Connects now: an agent would show a wrong target as an error of each tool.
-    _ = call.target
-    anyio.run(
-        AgentServer(
-            target=call.selection.options, program=call.program, write=write, approval=approval
-        ).serve
+    connected = call.client
+
+    def connect() -> InboxClient:
+        # An edited inbox.toml changes the stack on this machine; a connection to AWS stays.
+        return replace(call, as_json=True).client if call.selection.local else connected
+
+    server = AgentServer(
+        target=call.selection.options,
+        connect=connect,
+        clock=call.clock,
+        program=call.program,
+        write=write,
+        approval=approval,
     )
+    anyio.run(server.serve)

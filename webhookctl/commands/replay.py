@@ -185,7 +185,7 @@ def _send(call: Invocation, replay: RunningReplay) -> None:
         replay.stop()
         call.output.note(display.resumption(replay))
         raise typer.Exit(_INTERRUPTED) from None
-    if replay.first and replay.report.sent and not replay.report.failed:
+    if replay.has_canary:
         _wait(call, replay)
     if call.as_json:
         call.output.results([replay])

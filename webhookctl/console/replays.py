@@ -46,7 +46,7 @@ class ReplayJob:
             pass
         if replay.stopped:
             self.note = resumption(replay)
-        elif replay.first and replay.report.sent and not replay.report.failed:
+        elif replay.has_canary:
             self.waits = True
             for _ in replay.wait():
                 pass

@@ -389,6 +389,21 @@ class RunningReplay:
             finally:
                 self._step.release()
 
+    def complete(self) -> Self:
+        """Sends all runs, and waits for the outcome of a canary."""
+        for _ in self:
+            pass
+        if self.has_canary:
+            for _ in self.wait():
+                pass
+        return self
+
+    @property
+    def has_canary(self) -> bool:
+        """Whether a canary was sent, whose outcome is worth waiting for."""
+        ended_early = self.stopped or bool(self.report.failed)
+        return bool(self.first and self.report.sent) and not ended_early
+
     def wait(self) -> Iterator[int]:
         """Waits up to two minutes for the outcomes of the sent runs; yields how many have ended.
 
