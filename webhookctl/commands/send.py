@@ -8,19 +8,15 @@ from typing import Annotated, Any, Final
 import typer
 
 from webhook_inbox import providers
-from webhook_inbox.client.local_session import DIRECTORY
-from webhook_inbox.client.names import unknown
-from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.manifest import LOCAL, SourceSpec
 from webhookctl.checkout import Checkout
 from webhookctl.commands.secrets import read_value
 from webhookctl.deliveries.post import Answer, post
 from webhookctl.deliveries.samples import Draft, Forge
+from webhookctl.deliveries.signing import address_of, stored_secret
 from webhookctl.display.output import counted
 from webhookctl.display.table import Column, Fit
-from webhookctl.errors import CommandError
 from webhookctl.invocation import EXPOSED, Invocation, SecretEnv, secret_of, takes_options
-from webhookctl.local import dev_secrets
 
 IN_FLIGHT: Final = 16
 STDIN: Final = "-"
@@ -85,20 +81,6 @@ def send(  # noqa: PLR0913 - one parameter per option
         raise typer.Exit(1)
 
 
-def address_of(call: Invocation, source: str) -> str:
-    """Returns the URL of a source; raises CommandError if the inbox has no such source."""
-    urls = call.target.urls
-    if source not in urls:
-        if call.target.local:
-            raise CommandError(
-                f"the source {source} is not loaded yet: wait until `webhookctl dev` prints"
-                f" `new source: …/{source}`, or the reason why it did not reload"
-            )
-        problem = unknown("source", source, urls, where="is deployed")
-        raise CommandError(f"{problem}; deploy a new source first")
-    return urls[source]
-
-
 def _secret(call: Invocation, spec: SourceSpec, given: str | None, variable: str | None) -> str:
     if given == STDIN:
         return read_value(f"Secret of {spec.name}: ")
@@ -108,26 +90,6 @@ def _secret(call: Invocation, spec: SourceSpec, given: str | None, variable: str
     if variable:
         return secret_of(variable, otherwise="--secret -")
     return stored_secret(call, spec)
-
-
-def stored_secret(call: Invocation, spec: SourceSpec) -> str:
-    """Returns the secret that signs for a source; raises CommandError if it cannot be read."""
-    if call.target.local:
-        directory = Checkout.required().functions.parent / DIRECTORY
-        # The private key of the local inbox's fake public key.
-        if (private := dev_secrets.signing_key(directory, spec.secret)) is not None:
-            return private
-    try:
-        values = call.target.secrets.fetch().get(spec.secret)
-    except Unavailable as error:
-        raise CommandError(
-            f"the secret {spec.secret} cannot be read ({error}): pass it with --secret - or"
-            " --secret-env"
-        ) from error
-    if not values:
-        remedy = call.program.command("secrets set", argument=spec.secret)
-        raise CommandError(f"the secret {spec.secret} is not set: run `{remedy}`")
-    return values[0]
 
 
 def _show(call: Invocation, drafts: list[Draft], answers: list[Answer]) -> None:

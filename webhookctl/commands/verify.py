@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from webhook_inbox import providers
-from webhook_inbox.client.diagnosis.diagnose import Diagnosis, VerificationStep, diagnose
+from webhook_inbox.client.diagnosis.diagnose import Diagnosis, diagnose
 from webhook_inbox.client.diagnosis.hypothesis import RejectionCause, Trial
 from webhook_inbox.domain.manifest import SourceSpec
 from webhook_inbox.domain.model import Delivery
@@ -130,16 +130,6 @@ def _text(file: Path) -> str:
     return text.removesuffix("\n").removesuffix("\r")
 
 
-def step_results(found: Diagnosis) -> dict[VerificationStep, str]:
-    """Returns each step's result; steps after a failed one are not reached."""
-    steps = found.steps
-    place = len(steps) if found.failed is None else steps.index(found.failed)
-    return {
-        step: "ok" if n < place else "failed" if n == place else "not reached"
-        for n, step in enumerate(steps)
-    }
-
-
 def _object(spec: SourceSpec, found: Diagnosis) -> dict[str, object]:
     identity = found.identity
     return {
@@ -148,7 +138,7 @@ def _object(spec: SourceSpec, found: Diagnosis) -> dict[str, object]:
         "valid": found.failed is None,
         "reason": None if found.reason is None else str(found.reason),
         "detail": found.detail or None,
-        "steps": [{"step": str(s), "result": result} for s, result in step_results(found).items()],
+        "steps": [{"step": str(s), "result": result} for s, result in found.results.items()],
         "causes": [_cause(cause) for cause in found.causes],
         "tried": found.tried,
         "event_id": identity.event_id if identity else None,
@@ -166,7 +156,7 @@ def _cause(cause: RejectionCause) -> dict[str, object]:
 
 
 def _print(call: Invocation, found: Diagnosis) -> None:
-    call.output.fields({str(step): result for step, result in step_results(found).items()})
+    call.output.fields({str(step): result for step, result in found.results.items()})
     call.output.line()
     if found.failed is None:
         identity = found.identity

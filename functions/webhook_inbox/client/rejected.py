@@ -37,7 +37,7 @@ from webhook_inbox.ingest.rejected import (
 from webhook_inbox.ingest.release import Reverification, ReverifiedDelivery
 from webhook_inbox.ledger import payloads
 
-# Longer texts are no ids, and could exceed the limit of a key.
+# Longer texts are not ids, and could exceed the limit of a key.
 ID_LIMIT: Final = 64
 MINUTE: Final = timedelta(minutes=1)
 UNSHOWN: Final = "(stored, not shown)"
@@ -397,7 +397,7 @@ class RejectedDeliveries:
     ) -> Sequence[Iterator[RejectedDelivery]]:
         scope = self._scope
         require_known(scope.target, source=wanted.source or None, handler=None)
-        if impossible := [each for each in wanted.ids if len(each) > ID_LIMIT]:
+        if impossible := [each for each in wanted.ids if not 0 < len(each) <= ID_LIMIT]:
             raise NotFound(self._unknown(impossible))
         table, now = scope.table, scope.clock.now()
         return [

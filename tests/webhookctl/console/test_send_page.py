@@ -13,7 +13,7 @@ from tests.webhookctl.console.browsing import Browser, browsing, console_of
 from webhook_inbox.domain.secret_document import SOURCES
 from webhook_inbox.ledger.queries import Received
 from webhookctl.console.pages import send
-from webhookctl.console.sending import EXPLAINED, Damage
+from webhookctl.deliveries.damage import EXPLAINED, Damage
 
 __all__ = ["served"]
 SAMPLE = "acme/paid__order.json"

@@ -12,14 +12,13 @@ from starlette.routing import Route
 from webhookctl.console.inbox import ConsoleInbox
 from webhookctl.console.requests import Form, Pages
 from webhookctl.console.sending import (
-    EXPLAINED,
-    Damage,
     SentSample,
     samples,
     send_sample,
     sending_refused,
 )
 from webhookctl.console.views import Views
+from webhookctl.deliveries.damage import EXPLAINED, Damage
 from webhookctl.errors import CommandError, explain
 
 PATH: Final = "/send"

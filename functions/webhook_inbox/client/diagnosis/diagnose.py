@@ -70,6 +70,15 @@ class Diagnosis:
     identity: Identity | None = None
     steps: tuple[VerificationStep, ...] = tuple(VerificationStep)
 
+    @property
+    def results(self) -> dict[VerificationStep, str]:
+        """Each step's result; steps after a failed one are not reached."""
+        place = len(self.steps) if self.failed is None else self.steps.index(self.failed)
+        return {
+            step: "ok" if n < place else "failed" if n == place else "not reached"
+            for n, step in enumerate(self.steps)
+        }
+
 
 def diagnose(
     trial: Trial,
