@@ -13,8 +13,10 @@ from typing import Any
 
 import anyio
 
+from tests.unit.support.holding import hold
 from tests.webhookctl.commands.conftest import _alone, _one_command_tree, cli, inbox
 from tests.webhookctl.commands.stage import Cli, Inbox
+from tests.webhookctl.console.browsing import browsing, console_of
 from webhook_inbox.adapters.memory import MemoryTable
 from webhook_inbox.client.client import InboxClient
 from webhook_inbox.client.connection import Selection
@@ -93,4 +95,17 @@ def test_a_plan_of_an_agent(cli: Cli, inbox: Inbox) -> None:
     with path_from("webhookctl/agents/server.py", "call") as path:
         result = anyio.run(lambda: server.call("plan_replay", given, agent="night-shift"))
     assert not result.is_error
+    require_short(path)
+
+
+def test_an_approval_by_the_console(cli: Cli, inbox: Inbox) -> None:
+    request = hold(inbox)
+    names = {"event_id": "evt-1", "source": "acme", "handler": request.run.handler}
+    with browsing(console_of(cli)) as browser:
+        assert browser.get("/approvals").status_code == 200
+        with path_from("webhookctl/console/actions.py", "performed") as path:
+            answer = browser.submit(
+                "/approvals/approve", **names, hold=request.id, reason="looked at it"
+            )
+    assert "Recorded as approved." in answer.text
     require_short(path)

@@ -1,13 +1,11 @@
 """The sources as their page shows them."""
 
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import Final
 
 from webhook_inbox.client.diagnosis.diagnose import Diagnosis
 from webhook_inbox.client.sources import BACK, SourceState
 from webhook_inbox.client.times import span
-from webhook_inbox.ledger.schema import EVENT_LIFE
 from webhookctl.checkout import Checkout
 from webhookctl.console.inbox import ConsoleInbox
 from webhookctl.display.output import counted
@@ -35,9 +33,8 @@ def verified_text(each: SourceState) -> str:
 
 def retention_text(each: SourceState) -> str:
     """Returns how long payloads are kept."""
-    if each.spec is not None and each.spec.retention:
-        return f"erased after {span(timedelta(seconds=each.spec.retention))}"
-    return f"kept with the event, {span(EVENT_LIFE)}"
+    erased = each.spec is not None and each.spec.retention
+    return f"{'erased after' if erased else 'kept with the event,'} {span(each.payloads_kept)}"
 
 
 def diagnosis_of(inbox: ConsoleInbox, source: str, id_: str) -> Diagnosis:

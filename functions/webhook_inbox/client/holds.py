@@ -262,8 +262,8 @@ class Holds:
             WrongArgument, NotFound: as `get`.
             Refused: as `get`; or the actor is not asked, or the request has ended meanwhile.
         """
-        decide = partial(self._approvals.approve, by=by, reason=reason)
-        return self._decide(self._find_to_change(event_id, source, handler, hold), decide, by)
+        request = self._find_to_change(event_id, source, handler, hold)
+        return self._decided(request, self._approvals.approve(request, by=by, reason=reason), by)
 
     def happened(
         self,
@@ -282,14 +282,12 @@ class Holds:
             WrongArgument, NotFound: as `get`.
             Refused: as `approve`; or no effect is in doubt, or the result cannot be stored.
         """
-
-        def decide(request: ApprovalRequest) -> Decision:
-            try:
-                return self._approvals.happened(request, result, by=by, reason=reason)
-            except (NoDoubt, Unstorable) as error:
-                raise Refused(str(error)) from error
-
-        return self._decide(self._find_to_change(event_id, source, handler, hold), decide, by)
+        request = self._find_to_change(event_id, source, handler, hold)
+        try:
+            decision = self._approvals.happened(request, result, by=by, reason=reason)
+        except (NoDoubt, Unstorable) as error:
+            raise Refused(str(error)) from error
+        return self._decided(request, decision, by)
 
     def deny(
         self,
@@ -306,8 +304,8 @@ class Holds:
         Raises:
             WrongArgument, NotFound, Refused: as `approve`.
         """
-        decide = partial(self._approvals.deny, by=by, reason=reason)
-        return self._decide(self._find_to_change(event_id, source, handler, hold), decide, by)
+        request = self._find_to_change(event_id, source, handler, hold)
+        return self._decided(request, self._approvals.deny(request, by=by, reason=reason), by)
 
     def approve_all(
         self, wanted: HoldFilter, *, limit: int, reason: str, by: Actor
@@ -404,10 +402,8 @@ class Holds:
             require_known(scope.target, source=source, handler=handler)
         return selected
 
-    def _decide(
-        self, hold: ApprovalRequest, decide: Callable[[ApprovalRequest], Decision], by: Actor
-    ) -> HoldDecision:
-        decision = decide(hold)
+    def _decided(self, hold: ApprovalRequest, decision: Decision, by: Actor) -> HoldDecision:
+        """Returns a decision; raises Refused where nothing was decided."""
         if refusal := self._refusal(hold, decision, by):
             raise Refused(refusal)
         status = None if decision.run is None else decision.run.status

@@ -31,6 +31,7 @@ from webhook_inbox.domain.provider import Facts
 from webhook_inbox.domain.secret_document import TOOLS
 from webhook_inbox.ingest.ignored import IgnoredType, find_ignored
 from webhook_inbox.ledger.queries import Received
+from webhook_inbox.ledger.schema import EVENT_LIFE
 
 # The newest events that are searched for the last one of each source, and how far back.
 EVENTS: Final = 5000
@@ -75,6 +76,12 @@ class SourceState:
     ignored: Sequence[IgnoredType]
     events_searched: int
     search_is_complete: bool
+
+    @property
+    def payloads_kept(self) -> timedelta:
+        """How long payloads are kept."""
+        erased = self.spec is not None and self.spec.retention
+        return timedelta(seconds=erased) if erased else EVENT_LIFE
 
 
 @dataclass(frozen=True, slots=True)
