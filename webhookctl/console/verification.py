@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 
-from webhook_inbox import providers
+from webhook_inbox.client.sources import provider_of
 from webhook_inbox.client.times import span
-from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import SourceSpec
 from webhook_inbox.domain.model import StoredEvent
 from webhook_inbox.domain.provider import Provider
@@ -19,10 +18,9 @@ def _scheme(event: StoredEvent, spec: SourceSpec | None) -> Iterator[tuple[str, 
     if spec is None:
         return
     yield "Provider", spec.provider
-    try:
-        provider = providers.load(spec)
-    except ConfigurationError:
-        return  # Deployed with a later version, which knows its provider.
+    provider = provider_of(spec)
+    if provider is None:
+        return
     yield "Scheme", _named(provider)
     yield "Verified with", _key(event, provider)
     window = provider.window

@@ -27,7 +27,7 @@ from webhook_inbox.client.times import iso
 from webhook_inbox.domain.audit import Actor, AuditedAction
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import SourceSpec, matches
-from webhook_inbox.domain.provider import Facts
+from webhook_inbox.domain.provider import Facts, Provider
 from webhook_inbox.domain.secret_document import TOOLS
 from webhook_inbox.ingest.ignored import IgnoredType, find_ignored
 from webhook_inbox.ledger.queries import Received
@@ -320,12 +320,18 @@ class Sources:
         return value
 
 
+def provider_of(spec: SourceSpec) -> Provider | None:
+    """Returns a source's provider; None for one that only a later version knows."""
+    try:
+        return providers.load(spec)
+    except ConfigurationError:
+        return None
+
+
 def facts_of(spec: SourceSpec) -> Facts | None:
     """Returns the facts about a source's provider; None where there are none."""
-    try:
-        return providers.load(spec).facts
-    except ConfigurationError:
-        return None  # Deployed with a later version, which knows its provider.
+    provider = provider_of(spec)
+    return None if provider is None else provider.facts
 
 
 def _request(log: DeliveryLog, missing: MissingEvent, operation: Operation[MissingEvent]) -> str:
