@@ -25,6 +25,7 @@ from typing import Any, Final
 from bench.chart import STYLE, mark
 from tests.webhookctl.console.million import HANDLER, SOURCE, Million
 from webhook_inbox.adapters.memory import ManualClock, MemoryTable, memory_ports
+from webhook_inbox.client.search import EventQuery, find
 from webhook_inbox.domain.manifest import HandlerSpec, Manifest, SourceSpec
 from webhook_inbox.domain.model import EventStatus
 from webhook_inbox.domain.ports import Item, Key, Page, Ports
@@ -38,7 +39,6 @@ from webhook_inbox.reconciler.reconciler import Reconciler
 from webhookctl.cost import estimate as costs
 from webhookctl.cost import units
 from webhookctl.cost.shape import Shape
-from webhookctl.search import Wanted, find
 
 ROOT: Final = Path(__file__).parents[1]
 PAGE: Final = ROOT / "docs" / "scale.md"
@@ -138,7 +138,7 @@ def operations(table: Counted) -> Mapping[str, Callable[[], object]]:
     ledger = Ledger(table=table)
 
     def listed(status: EventStatus | None) -> Callable[[], object]:
-        return lambda: list(islice(find(table, Wanted(status=status), now=NOW), PAGE_OF))
+        return lambda: list(islice(find(table, EventQuery(status=status), now=NOW), PAGE_OF))
 
     return {
         "list: the newest 50 events": listed(None),

@@ -46,6 +46,12 @@ Until = Annotated[
 ]
 Limit = Annotated[int, typer.Option(min=1, help="Maximum number of results.")]
 Body = Annotated[bool, typer.Option("--body", help="Print the body as well.")]
+ShowPersonal = Annotated[
+    bool,
+    typer.Option(
+        "--show-personal", help="Do not mask personal fields; recorded in the audit first."
+    ),
+]
 Reason = Annotated[str, typer.Option("--reason", help="Recorded with the run and in the audit.")]
 By = Annotated[
     str | None,
@@ -125,6 +131,10 @@ class Invocation:
     def actor(self, by: str | None) -> Actor:
         """Returns the caller as the audit records it, on behalf of the name that `--by` gives."""
         return self.client.actor(by or "")
+
+    def personal_reader(self, *, show: bool) -> Actor | None:
+        """Returns who sees personal fields: the caller with `--show-personal`, or None."""
+        return self.actor(None) if show else None
 
     @property
     def caller(self) -> str:

@@ -12,6 +12,7 @@ from tests.docs.handlers_page import TEXT, sections
 from tests.docs.pages import anchors
 from tests.unit.handlers.forwarding.aws import Aws, handled
 from webhook_inbox import Permanent, Transient, invoke, start_execution, to_eventbridge
+from webhook_inbox.client.effects import SAFE
 from webhook_inbox.destinations.circuit import Health
 from webhook_inbox.destinations.circuit_breaker import DEFAULT_PAUSE, LONGEST_PAUSE, SHORTEST_PAUSE
 from webhook_inbox.destinations.client import (
@@ -46,7 +47,6 @@ from webhook_inbox.ledger.pauses import CACHE_TTL
 from webhook_inbox.processor.retry_policy import RETRY_AFTER_LIMIT
 from webhook_inbox.processor.settlement import ROLLING
 from webhookctl.app import app
-from webhookctl.explain.effects import SAFE
 
 NOW: Final = datetime(2026, 11, 21, tzinfo=UTC)
 CRM: Final = DestinationSpec("crm", "https://crm.example")

@@ -1,37 +1,30 @@
 """`inbox export`: writes a stored event as a test, as a curl command, or as one JSON object."""
 
 import json
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from webhook_inbox.client.names import require_known
-from webhook_inbox.client.suggestions import quoted
-from webhook_inbox.domain.model import Overview, Run, Status
-from webhookctl.commands.bulk_export import INDEX_LAG, Export, export_hours, hours, place_of
-from webhookctl.commands.inbox import the_one_shown
-from webhookctl.display.event import body_object, event_object
-from webhookctl.display.generated_curl import curl, sent_headers
-from webhookctl.display.generated_test import INLINE, GeneratedTest, generate, is_inline
+from webhook_inbox.client.event_state import EventState
+from webhook_inbox.client.exporting import ExportedEvent
+from webhook_inbox.domain.model import StoredEvent
+from webhookctl.display.copies import PERSONAL, Form, local_url, test_of, unsigned
+from webhookctl.display.event import export_object
+from webhookctl.display.generated_curl import curl
+from webhookctl.display.generated_test import GeneratedTest
 from webhookctl.display.output import counted
-from webhookctl.display.personal import Masks, ShowPersonal
 from webhookctl.display.times import moment
 from webhookctl.errors import CommandError
-from webhookctl.invocation import Handler, Invocation, Since, Source, Until, takes_options
-from webhookctl.local.http.server import DEFAULT_PORT
-
-FAILED = frozenset({Status.FAILED, Status.DEAD_LETTER})
-PERSONAL = "The body may contain personal data: read it before you commit or share"
-
-
-class Form(StrEnum):
-    """The form of an exported event."""
-
-    TEST = "test"
-    CURL = "curl"
-    JSON = "json"
+from webhookctl.invocation import (
+    Handler,
+    Invocation,
+    ShowPersonal,
+    Since,
+    Source,
+    Until,
+    takes_options,
+)
 
 
 @takes_options
@@ -96,15 +89,20 @@ def _export_hours(
     show_personal: bool,
 ) -> None:
     now = call.clock.now()
-    high = moment(until, now) if until else now
-    wanted = hours(moment(since, now), min(high, now - INDEX_LAG))
-    if not wanted:
-        raise CommandError(
-            "no whole hour has ended in this time: give an earlier --since, or a later --until"
-        )
-    require_known(call.target, source=source, handler=None)
-    masks = Masks(call, show=show_personal, command="inbox export", to=to, source=source)
-    export_hours(call, Export(call, place_of(call, to), masks, source), wanted)
+    export = call.client.events.export_hours(
+        to,
+        since=moment(since, now),
+        until=moment(until, now) if until else None,
+        source=source,
+        show_personal_to=call.personal_reader(show=show_personal),
+        form=lambda event: json.dumps(export_object(event), ensure_ascii=False),
+    )
+    for written in export:
+        number = written.events
+        events = "is there already" if number is None else counted(number, "event")
+        call.output.result(written, f"{written.file}: {events}")
+    hours = counted(len(export.hours), "whole hour")
+    call.output.note(f"Wrote {counted(export.counts['events'], 'event')} of {hours}.")
 
 
 def _export_event(
@@ -120,14 +118,15 @@ def _export_event(
 ) -> None:
     if form is Form.TEST:
         _require_python(output)
-    overview = the_one_shown(call, event_id, source, show=show_personal, command="inbox export")
+    reader = call.personal_reader(show=show_personal)
+    state = call.client.events.export(event_id, source=source, show_personal_to=reader)
     if form is Form.TEST:
-        _export_test(call, overview, handler, output)
+        _export_test(call, state, handler, output)
         return
     if form is Form.CURL:
-        _export_curl(call, overview, url or _local_url(call, overview.event.source), output)
+        _export_curl(call, state.event, url or local_url(call.target, state.event.source), output)
     else:
-        _export_json(call, overview, output)
+        _export_json(call, state, output)
     call.output.note(f"{PERSONAL} it.")
 
 
@@ -139,22 +138,16 @@ def _require_python(output: Path | None) -> None:
 
 
 def _export_test(
-    call: Invocation, overview: Overview, handler: str | None, output: Path | None
+    call: Invocation, state: EventState, handler: str | None, output: Path | None
 ) -> None:
-    test = generate(overview, _chosen(overview, handler), output)
+    test = test_of(state, handler, output)
     if output is not None:
         files = {output: test.text.encode()}
         _write(files if test.body_file is None else {**files, test.body_file: test.body})
-    elif not is_inline(overview.event.body):
-        raise CommandError(
-            f"the body has {len(overview.event.body):,} bytes, and a test contains up to"
-            f" {INLINE:,}: use --output FILE, which writes the body to a file beside the test"
-        )
-    _report(call, overview, test, output)
+    _report(call, state.event, test, output)
 
 
-def _export_curl(call: Invocation, overview: Overview, url: str, output: Path | None) -> None:
-    event = overview.event
+def _export_curl(call: Invocation, event: StoredEvent, url: str, output: Path | None) -> None:
     command = curl(event, url)
     if output is not None:
         _write({output: f"#!/bin/sh\n{command}\n".encode()})
@@ -163,46 +156,21 @@ def _export_curl(call: Invocation, overview: Overview, url: str, output: Path | 
         call.output.json({**about, **({"file": str(output)} if output else {"command": command})})
     else:
         call.output.lines(f"{output}: a curl command" if output else command)
-    named = ("--source", event.source, "--type", event.type, "--id", event.event_id)
-    words = map(quoted, ("webhookctl", "--local", "send", "body", *named))
-    call.output.note(
-        "It has no signature, since none is stored, so an inbox rejects it. To send the event"
-        " signed with the local secret, write the field `body` of --as json to the file `body`,"
-        f" and run `{' '.join(words)}` in the repository."
-    )
+    call.output.note(unsigned(event))
 
 
-def _export_json(call: Invocation, overview: Overview, output: Path | None) -> None:
-    data: dict[str, Any] = event_object(overview, now=call.clock.now(), program=call.program)
-    headers = sent_headers(overview.event.headers)
-    data |= {"headers": headers, **body_object(overview.event.body)}
+def _export_json(call: Invocation, state: EventState, output: Path | None) -> None:
+    data = export_object(ExportedEvent(state))
     if output is None:
         call.output.json(data)
         return
     _write({output: f"{json.dumps(data, indent=2)}\n".encode()})
     if call.as_json:
-        event = overview.event
+        event = state.event
         about = {"source": event.source, "event_id": event.event_id}
         call.output.json({**about, "file": str(output)})
     else:
         call.output.line(f"{output}: the event as JSON")
-
-
-def _local_url(call: Invocation, source: str) -> str:
-    if call.target.local and source in call.target.urls:
-        return call.target.urls[source]
-    return f"http://localhost:{DEFAULT_PORT}/webhooks/{source}"
-
-
-def _chosen(overview: Overview, handler: str | None) -> list[Run]:
-    """Returns the runs to reproduce: of the named handler, or those that failed."""
-    runs = overview.runs
-    there = ", ".join(f"{run.handler} is {run.status}" for run in runs) or "it has no run yet"
-    chosen = [run for run in runs if (run.handler == handler if handler else run.status in FAILED)]
-    if not chosen:
-        why = f"no run of {handler}" if handler else "no run has failed"
-        raise CommandError(f"{overview.event.event_id}: {why} ({there}): choose one with --handler")
-    return chosen
 
 
 def _write(files: dict[Path, bytes]) -> None:
@@ -213,10 +181,10 @@ def _write(files: dict[Path, bytes]) -> None:
         file.write_bytes(content)
 
 
-def _report(call: Invocation, overview: Overview, test: GeneratedTest, output: Path | None) -> None:
+def _report(call: Invocation, event: StoredEvent, test: GeneratedTest, output: Path | None) -> None:
     if call.as_json:
         files = [str(file) for file in (output, test.body_file) if file is not None]
-        about = {"source": overview.event.source, "event_id": overview.event.event_id}
+        about = {"source": event.source, "event_id": event.event_id}
         about |= {} if output else {"test": test.text}
         call.output.json({**about, "handlers": list(test.handlers), "files": files})
     elif output is None:

@@ -10,8 +10,11 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from webhook_inbox.client.arrivals import Arrivals
 from webhook_inbox.client.metered import MeteredTable
 from webhook_inbox.client.names import require_known
+from webhook_inbox.client.personal import Masks
+from webhook_inbox.client.search import EventQuery
 from webhook_inbox.client.times import iso, spelled
 from webhook_inbox.domain.errors import Permanent, Skipped
 from webhook_inbox.domain.ports import Table
@@ -19,21 +22,19 @@ from webhook_inbox.domain.timestamps import from_ms, to_ms
 from webhook_inbox.ledger.queries import Ledger, Received
 from webhookctl.commands.tail import HANGING
 from webhookctl.deliveries.forward import PREFIX, Forwarder
-from webhookctl.display.personal import Masks, ShowPersonal
 from webhookctl.display.times import moment
-from webhookctl.following.arrivals import Arrivals
 from webhookctl.following.connection import Connection
 from webhookctl.following.place import PlaceFile
 from webhookctl.invocation import (
     EventType,
     Invocation,
     SecretEnv,
+    ShowPersonal,
     Since,
     Source,
     secret_of,
     takes_options,
 )
-from webhookctl.search import Wanted
 
 # The pauses before an event is forwarded again; after the last one it is given up.
 PAUSES: Final = (timedelta(seconds=2), timedelta(seconds=10))
@@ -77,10 +78,12 @@ def listen(
     arrivals = _arrivals(call, table, {} if since else place, since)
     if secret_env is None:
         output.note(f"Requests are signed as Standard Webhooks with SIGNING_SECRET={secret}.")
-    masks = Masks(call, show=show_personal, command="listen", source=source)
+    masks = call.client.masks(
+        show_to=call.personal_reader(show=show_personal), command="listen", source=source
+    )
     copies = Copies(call, Ledger(table=table, blobs=target.blobs), forwarder, masks)
     copies.restore(place.get("waiting"))
-    wanted, ready = Wanted(source, type_), Ready(call, forward)
+    wanted, ready = EventQuery(source, type_), Ready(call, forward)
 
     def poll() -> None:
         try:

@@ -10,7 +10,6 @@ from webhookctl.checkout import Checkout
 from webhookctl.command_tree import CommandTree
 from webhookctl.display.event import body_object
 from webhookctl.display.json_object import json_object
-from webhookctl.display.personal import ShowPersonal
 from webhookctl.display.rejected import full_minutes_note, print_rejected, print_results
 from webhookctl.display.table import Column, Fit
 from webhookctl.display.times import moment
@@ -19,6 +18,7 @@ from webhookctl.invocation import (
     By,
     Invocation,
     Limit,
+    ShowPersonal,
     Since,
     Source,
     Until,

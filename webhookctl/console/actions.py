@@ -17,13 +17,11 @@ from webhook_inbox.client.runs import JobResult
 from webhook_inbox.client.suggestions import Command as CommandLine
 from webhook_inbox.client.suggestions import Program
 from webhookctl.checkout import Checkout, declared_manifest
-from webhookctl.commands import (
-    erase,
-)
 from webhookctl.console.commands import Told, told
 from webhookctl.console.inbox import ConsoleInbox
 from webhookctl.console.requests import Form, Pages
 from webhookctl.console.views import Views, event_path
+from webhookctl.display.erasure import erasure_notes
 from webhookctl.display.output import counted
 from webhookctl.display.rejected import why_text
 from webhookctl.display.run_changes import completion_note, skip_note
@@ -135,6 +133,12 @@ def _set_secret(inbox: ConsoleInbox, values: Values) -> str:
     declared = declared_manifest(client.target.stage)
     client.secrets.set(name, value, declared=declared, reason=values["reason"], by=inbox.actor)
     return ""
+
+
+def _erase(inbox: ConsoleInbox, values: Values) -> str:
+    names = {name: values[name] for name in ("event_id", "source", "reason")}
+    erased = inbox.client.events.erase(**names, by=inbox.actor)
+    return " ".join(erasure_notes(erased))
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +322,7 @@ ERASE = FormAction(
     "Deletes body, headers and texts of the event for ever; its runs, attempts and effects stay"
     " listed. It can then no longer be replayed.",
     "erase",
-    by_command(erase.erase),
+    _erase,
     ("event_id", "source"),
     REASON,
     "/events",

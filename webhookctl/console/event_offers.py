@@ -4,22 +4,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlencode
 
-from webhook_inbox.client.holds import HeldRun
+from webhook_inbox.client.effects import Standing
+from webhook_inbox.client.event_state import EventRun, EventState
 from webhook_inbox.client.suggestions import Command, Program
-from webhook_inbox.domain.audit import AuditedAction
-from webhook_inbox.domain.model import SETTLED, EventStatus, Overview, Run, Status
-from webhook_inbox.handlers.completions.tokens import COMPLETION
-from webhook_inbox.ledger.pauses import RESUMPTIONS, TENANT_RESUMPTION
-from webhook_inbox.ledger.schema import EVENT_LIFE
+from webhook_inbox.domain.audit import AuditedAction, AuditEntry
+from webhook_inbox.domain.model import SETTLED, Run, Status, StoredEvent
 from webhookctl.console import actions
 from webhookctl.console.actions import FormAction
 from webhookctl.console.views import event_path
-from webhookctl.display.event import names_of
-from webhookctl.explain.effects import Effect, Standing, effects_of
-from webhookctl.explain.next_action import Steps
 
 REPLAY: Final = "Replay the run"
 REPEAT: Final = "Repeat the finished run"
@@ -72,24 +67,19 @@ class EventOffers:
     event: Sequence[Offer]
 
 
-def offers_of(overview: Overview, now: datetime) -> EventOffers:
+def offers_of(state: EventState, now: datetime) -> EventOffers:
     """Returns the offers of an event; those that its state forbids have the reason."""
-    by_name = {run.handler: run for run in overview.runs}
-    runs = {
-        name: tuple(_of_run(overview, name, by_name.get(name), now)) for name in names_of(overview)
-    }
-    return EventOffers(runs, tuple(_of_event(overview)))
+    runs = {each.handler: tuple(_of_run(state, each, now)) for each in state.runs}
+    return EventOffers(runs, tuple(_of_event(state)))
 
 
-def next_steps_of(
-    steps: Steps, overview: Overview, offers: EventOffers, program: Program
-) -> list[NextStep]:
+def next_steps_of(state: EventState, offers: EventOffers, program: Program) -> list[NextStep]:
     """Returns the steps of the next action, each command with its button."""
     return [
-        NextStep(str(step), command=True, offer=_offer_of(_words(step, program), overview, offers))
+        NextStep(str(step), command=True, offer=_offer_of(_words(step, program), state, offers))
         if isinstance(step, Command)
         else NextStep(str(step))
-        for step in steps
+        for step in state.next_action
     ]
 
 
@@ -97,7 +87,7 @@ def _words(command: Command, program: Program) -> tuple[str, ...]:
     return command.words[len(program.words) :]
 
 
-def _offer_of(words: tuple[str, ...], overview: Overview, offers: EventOffers) -> Offer | None:
+def _offer_of(words: tuple[str, ...], state: EventState, offers: EventOffers) -> Offer | None:
     """Returns the button for a suggested command; None for one that no page performs.
 
     Names of handlers need no quotes in a shell, so they are compared as they are.
@@ -108,7 +98,7 @@ def _offer_of(words: tuple[str, ...], overview: Overview, offers: EventOffers) -
         case ("replay", *_) if "--handler" in words:
             label = REPEAT if "--force" in words else REPLAY
         case ("replay", *_):
-            return _replay(overview, "", "")
+            return _replay(state.event, "", "")
         case ("hold", "approve", *_):
             label = (actions.HAPPENED if "--happened" in words else actions.APPROVE).title
         case ("hold", "deny", *_):
@@ -118,13 +108,13 @@ def _offer_of(words: tuple[str, ...], overview: Overview, offers: EventOffers) -
         case ("complete", *_):
             label = actions.COMPLETE.title
         case ("handlers" | "tenants" as group, "resume", *_):
-            return _resume(overview, tenant=group == "tenants")
+            return _resume(state, tenant=group == "tenants")
         case _:
-            return _page(words, overview)
+            return _page(words, state)
     return next((each for each in of_run if each.label == label), None)
 
 
-def _page(words: tuple[str, ...], overview: Overview) -> Offer | None:
+def _page(words: tuple[str, ...], state: EventState) -> Offer | None:
     """Returns the link to the page that shows what a command lists."""
     match words:
         case ("hold", "list", *_):
@@ -132,18 +122,20 @@ def _page(words: tuple[str, ...], overview: Overview) -> Offer | None:
         case ("handlers" | "tenants", "list", *_):
             return Offer("Handlers", "Lists handlers, tenants and their pauses.", "/handlers")
         case ("inbox", "inspect", *_):
-            first = next((r.held["identical_to"] for r in overview.runs if r.held), "")
-            path = event_path(overview.event.source, str(first))
+            first = next((r.hold.identical_to for r in state.runs if r.hold), None)
+            path = event_path(state.event.source, first or "")
             return Offer("The first event", "Opens the event with the same body.", path)
     return None
 
 
-def _resume(overview: Overview, *, tenant: bool) -> Offer | None:
-    for run in overview.runs:
-        if run.waits_for in RESUMPTIONS and (run.waits_for == TENANT_RESUMPTION) is tenant:
-            action = actions.RESUME_TENANT if tenant else actions.RESUME_HANDLER
-            return _form(action, "", name=run.tenant if tenant else run.handler)
-    return None
+def _resume(state: EventState, *, tenant: bool) -> Offer | None:
+    group = "tenant" if tenant else "handler"
+    each = next((run for run in state.runs if run.paused == group), None)
+    if each is None or each.run is None:
+        return None
+    if tenant:
+        return _form(actions.RESUME_TENANT, "", name=each.run.tenant)
+    return _form(actions.RESUME_HANDLER, "", name=each.handler)
 
 
 def _form(action: FormAction, refused: str, **names: str) -> Offer:
@@ -151,8 +143,7 @@ def _form(action: FormAction, refused: str, **names: str) -> Offer:
     return Offer(action.title, action.explains, href, refused=refused, danger=action.danger)
 
 
-def _replay(overview: Overview, handler: str, refused: str, *, force: bool = False) -> Offer:
-    event = overview.event
+def _replay(event: StoredEvent, handler: str, refused: str, *, force: bool = False) -> Offer:
     fields = {"event_id": event.event_id, "source": event.source}
     fields |= {"handler": handler} if handler else {}
     fields |= {"force": "yes"} if force else {}
@@ -160,23 +151,22 @@ def _replay(overview: Overview, handler: str, refused: str, *, force: bool = Fal
     return Offer(REPEAT if force else REPLAY, explains, fields=fields, refused=refused)
 
 
-def _of_run(overview: Overview, name: str, run: Run | None, now: datetime) -> Iterator[Offer]:
+def _of_run(state: EventState, each: EventRun, now: datetime) -> Iterator[Offer]:
     """Yields the offers of a run; one that has not begun has no row."""
-    event = overview.event
-    status = str(run.status if run else EventStatus.ACCEPTED).replace("_", " ")
-    gone = GONE if event.received_at + EVENT_LIFE <= now else ""
+    event, run, name = state.event, each.run, each.handler
+    status = each.status.replace("_", " ")
+    gone = GONE if state.expires_at <= now else ""
     erased = "its payload is erased" if event.erased_at else ""
     finished = "" if status not in FINISHED else f"it is {status}: repeat it instead"
-    yield _replay(overview, name, gone or erased or finished or _busy(run, now))
+    yield _replay(event, name, gone or erased or finished or _busy(run, now))
     unfinished = "" if status in FINISHED else f"it is {status}, not finished: replay it instead"
-    yield _replay(overview, name, gone or erased or unfinished, force=True)
+    yield _replay(event, name, gone or erased or unfinished, force=True)
     named = {"event_id": event.event_id, "source": event.source, "handler": name}
     dead = run is not None and run.status is Status.DEAD_LETTER
     yield _form(actions.SKIP, "" if dead else f"it is {status}, not dead", **named)
-    yield from _decisions(run, effects_of(overview, name, now=now), named, status)
-    if run is not None and run.waits_for.startswith(COMPLETION):
-        effect = run.waits_for.removeprefix(COMPLETION)
-        yield _form(actions.COMPLETE, "", **named, effect=effect)
+    yield from _decisions(each, named, status)
+    if each.job:
+        yield _form(actions.COMPLETE, "", **named, effect=each.job)
 
 
 def _busy(run: Run | None, now: datetime) -> str:
@@ -188,25 +178,23 @@ def _busy(run: Run | None, now: datetime) -> str:
     return f"attempt {run.attempt_count} is in progress" if leased else ""
 
 
-def _decisions(
-    run: Run | None, effects: Sequence[Effect], named: Mapping[str, str], status: str
-) -> Iterator[Offer]:
-    refused = "" if status == Status.HELD else f"it is {status}, and waits for no decision"
-    hold = HeldRun.of(run) if run is not None and not refused else None
+def _decisions(each: EventRun, named: Mapping[str, str], status: str) -> Iterator[Offer]:
+    hold = each.hold
+    refused = "" if hold else f"it is {status}, and waits for no decision"
     names = {**named, "hold": hold.hold if hold else ""}
-    subject = next((each for each in effects if hold and each.name == hold.effect), None)
-    doubtful = subject is not None and (subject.unrecorded or subject.standing is Standing.IN_DOUBT)
+    subject = next((effect for effect in each.effects if hold and effect.name == hold.effect), None)
+    doubtful = subject is not None and (subject.unrecorded or subject.state is Standing.IN_DOUBT)
     yield _form(actions.APPROVE, refused, **names)
     why = "" if doubtful else "no effect of it is in doubt"
     yield _form(actions.HAPPENED, refused or why, **names)
     yield _form(actions.DENY, refused, **names)
 
 
-def _of_event(overview: Overview) -> Iterator[Offer]:
-    event = overview.event
+def _of_event(state: EventState) -> Iterator[Offer]:
+    event = state.event
     erased = "its payload is erased already" if event.erased_at else ""
     yield _form(actions.ERASE, erased, event_id=event.event_id, source=event.source)
-    id_ = _released(overview.actions)
+    id_ = _released(state.actions)
     query = urlencode({"source": event.source, "id": id_})
     yield Offer(
         "The rejected delivery",
@@ -216,7 +204,7 @@ def _of_event(overview: Overview) -> Iterator[Offer]:
     )
 
 
-def _released(rows: Sequence[Mapping[str, Any]]) -> str:
+def _released(actions: Sequence[AuditEntry]) -> str:
     """Returns the id of the rejected delivery that an event was released from, "" for none."""
-    released = (row for row in rows if row["action"] == AuditedAction.RELEASE)
-    return next((str(row["request"].get("rejected", "")) for row in released), "")
+    released = (each for each in actions if each.action == AuditedAction.RELEASE)
+    return next((each.request.get("rejected", "") for each in released), "")

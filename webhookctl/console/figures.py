@@ -8,6 +8,7 @@ from itertools import islice
 from time import monotonic
 from typing import Any, Final
 
+from webhook_inbox.client.search import EventQuery, find
 from webhook_inbox.client.target import Target
 from webhook_inbox.domain import metrics
 from webhook_inbox.domain.metrics import Metric, namespace
@@ -16,7 +17,6 @@ from webhook_inbox.queue.outcomes import RunOutcome
 from webhookctl.console.inbox import ConsoleInbox
 from webhookctl.display.output import counted
 from webhookctl.preflight.reader import Reader
-from webhookctl.search import Wanted, find
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 # The sources whose events are added up: each is a metric, and a metric has a price.
@@ -179,7 +179,7 @@ def _of_ledger(inbox: ConsoleInbox, window: Window, now: datetime) -> Figures:
     counts: dict[str, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     times: dict[int, list[float]] = defaultdict(list)
     read, oldest, complete = 0, now, True
-    for overview in islice(find(table, Wanted(since=start), now=now), EVENTS + 1):
+    for overview in islice(find(table, EventQuery(since=start), now=now), EVENTS + 1):
         if read == EVENTS or monotonic() > ends:
             complete = False
             break

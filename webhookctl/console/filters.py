@@ -8,10 +8,10 @@ from urllib.parse import urlencode
 
 import typer
 
+from webhook_inbox.client.search import EventQuery
 from webhook_inbox.domain.model import EventStatus
 from webhook_inbox.domain.quotas import token
 from webhookctl.display.times import moment
-from webhookctl.search import Wanted
 
 # Longer values select nothing that exists.
 LIMIT: Final = 512
@@ -65,13 +65,13 @@ class EventFilter:
             (each.name, value) for each in fields(self) if (value := str(getattr(self, each.name)))
         )
 
-    def wanted(self, now: datetime) -> Wanted:
+    def wanted(self, now: datetime) -> EventQuery:
         """Returns the filter for a search; raises BadFilter for a time that is none."""
         try:
             low, high = (moment(each, now) if each else None for each in (self.since, self.until))
         except typer.BadParameter as error:
             raise BadFilter(str(error)) from error
-        return Wanted(
+        return EventQuery(
             source=self.source or None,
             type=self.type or None,
             status=EventStatus(self.status) if self.status else None,

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 from webhook_inbox.client.budget import SECONDS, BoundedTable
 from webhook_inbox.client.cached import Cached
 from webhook_inbox.client.client import InboxClient
+from webhook_inbox.client.evidence import Logs
 from webhook_inbox.client.metered import MeteredTable
 from webhook_inbox.client.names import known_manifest
 from webhook_inbox.client.suggestions import Program
@@ -19,7 +20,6 @@ from webhook_inbox.domain.ports import Clock, Table
 from webhook_inbox.ledger.queries import Ledger
 from webhookctl.console.commands import Told, told
 from webhookctl.console.costs import LIST_SECONDS, AwsCalls
-from webhookctl.display.evidence import Logs
 from webhookctl.invocation import Invocation
 
 T = TypeVar("T")
@@ -100,13 +100,15 @@ class ConsoleInbox:
         """The console's user, as the audit records it."""
         return self.call.actor(None)
 
-    def reading(self, seconds: float = SECONDS) -> InboxClient:
+    def reading(self, seconds: float | None = SECONDS) -> InboxClient:
         """Returns a client for one page: it only reads, for so many seconds, and counts the price.
+
+        None is for operations that have a bound of their own.
 
         A page says so where `is_cut` of it is True after its lists were read.
         """
         reader = InboxClient(self.counted, program=self.program, clock=self.clock, table=self.table)
-        return reader.reading(timedelta(seconds=seconds))
+        return reader if seconds is None else reader.reading(timedelta(seconds=seconds))
 
     def changing(
         self, perform: Callable[["ConsoleInbox", dict[str, Any]], str], values: dict[str, Any]

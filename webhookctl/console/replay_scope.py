@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import Final
 
 from webhook_inbox.client.replays import ReplayFilter
+from webhook_inbox.client.search import ATTENDED
 from webhook_inbox.client.times import moment
 from webhook_inbox.domain.model import EventStatus
 from webhookctl.console.filters import BadFilter, EventFilter
-from webhookctl.search import ATTENDED
 
 # The filters that the list and a replay have in common, by the list's names.
 SHARED: Final = ("source", "type", "handler", "tenant", "since", "until")

@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from webhook_inbox.client.holds import HeldRun
-from webhook_inbox.domain.model import Attempt, Overview, Status
-from webhook_inbox.domain.timestamps import from_ms
-from webhookctl.display.event import names_of
-from webhookctl.display.history import action_line, history_of
-from webhookctl.display.runs import waits_of
-from webhookctl.explain.effects import effects_of
+from webhook_inbox.client.effects import RunEffect
+from webhook_inbox.client.event_state import EventRun, EventState
+from webhook_inbox.client.history import Happening
+from webhook_inbox.domain.model import Attempt
+from webhookctl.display.history import action_line
 
 # The axis, in the units of the SVG's viewBox.
 WIDTH: Final = 1000
@@ -70,63 +68,56 @@ class Timeline:
         return sorted(found, key=lambda span: (span.start, span.kind))
 
 
-def timeline_of(overview: Overview, now: datetime) -> Timeline:
+def timeline_of(state: EventState, now: datetime) -> Timeline:
     """Returns the timeline of an event."""
-    names = ["", *names_of(overview)]
-    spans = {name: sorted(_spans(overview, name, now), key=lambda s: s.start) for name in names}
-    start = overview.event.received_at
-    every = [span for lane in spans.values() for span in lane]
-    start = min([start, *(span.start for span in every)])
+    received_at = state.event.received_at
+    receipt = Span("", "receipt", "received", "accepted", received_at, received_at)
+    lanes = {"": [receipt, *_history("", state.history[""])]}
+    lanes |= {run.handler: list(_spans(run, now)) for run in state.runs}
+    every = [span for lane in lanes.values() for span in lane]
+    start = min([received_at, *(span.start for span in every)])
     end = max([start + LEAST, *(span.end for span in every)])
-    lanes = [(name, [_placed(span, start, end) for span in spans[name]]) for name in names]
-    return Timeline(start, end, [(name, lane) for name, lane in lanes if lane])
+    placed = {
+        name: [_placed(span, start, end) for span in sorted(lane, key=lambda s: s.start)]
+        for name, lane in lanes.items()
+    }
+    return Timeline(start, end, [(name, lane) for name, lane in placed.items() if lane])
 
 
-def _spans(overview: Overview, handler: str, now: datetime) -> Iterator[Span]:
-    event = overview.event
-    if not handler:
-        yield Span("", "receipt", "received", "accepted", event.received_at, event.received_at)
-    for each in history_of(overview, handler):
+def _spans(run: EventRun, now: datetime) -> Iterator[Span]:
+    yield from _history(run.handler, run.history)
+    yield from filter(None, map(_effect, run.effects))
+    for wait in run.waits:
+        label, ended = f"wait {wait.name}: {wait.status}", max(wait.since, wait.ended_at or now)
+        yield Span(run.handler, "wait", label, "wait", wait.since, ended)
+    if run.hold is not None:
+        label, began = f"waits for approval: {run.hold.subject}", run.hold.held_at or now
+        yield Span(run.handler, "held", label, "held", began, now)
+
+
+def _history(handler: str, history: Sequence[Happening]) -> Iterator[Span]:
+    for each in history:
         if isinstance(each, Attempt):
             label = f"attempt {each.number}: {each.outcome}"
             times = (each.started_at, each.ended_at)
             yield Span(handler, "attempt", label, each.outcome, *times, each.error)
         else:
             yield Span(handler, "action", action_line(each), "action", each.at, each.at)
-    if handler:
-        yield from _effects(overview, handler, now)
-        yield from _waits(overview, handler, now)
-        yield from _held(overview, handler, now)
 
 
-def _effects(overview: Overview, handler: str, now: datetime) -> Iterator[Span]:
-    for effect in effects_of(overview, handler, now=now):
-        row = effect.row
-        if "started_at" not in row:
-            continue
-        began = from_ms(row["started_at"])
-        ended = row.get("committed_at", row.get("failed_at"))
-        end = began if ended is None else max(began, from_ms(ended))
-        state = str(effect.standing).replace(" ", "-")
-        error = str(row.get("error", ""))
-        label = f"effect {effect.name}: {effect.standing}"
-        yield Span(handler, "effect", label, state, began, end, error)
-
-
-def _waits(overview: Overview, handler: str, now: datetime) -> Iterator[Span]:
-    for row in waits_of(overview, handler):
-        ended = from_ms(row["ended_at"]) if "ended_at" in row else now
-        label, began = f"wait {row['name']}: {row['status']}", from_ms(row["since"])
-        yield Span(handler, "wait", label, "wait", began, max(began, ended))
-
-
-def _held(overview: Overview, handler: str, now: datetime) -> Iterator[Span]:
-    for run in overview.runs:
-        if run.handler != handler or run.status is not Status.HELD:
-            continue
-        hold = HeldRun.of(run)
-        began = hold.held_at or now
-        yield Span(handler, "held", f"waits for approval: {hold.subject}", "held", began, now)
+def _effect(effect: RunEffect) -> Span | None:
+    if effect.started_at is None:
+        return None
+    ended = effect.committed_at or effect.failed_at or effect.started_at
+    return Span(
+        lane=effect.handler,
+        kind="effect",
+        label=f"effect {effect.name}: {effect.state}",
+        outcome=str(effect.state).replace(" ", "-"),
+        start=effect.started_at,
+        end=max(effect.started_at, ended),
+        detail=effect.error or "",
+    )
 
 
 def _placed(span: Span, start: datetime, end: datetime) -> Placed:

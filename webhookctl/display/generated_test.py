@@ -9,7 +9,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Final
 
-from webhook_inbox.domain.model import Overview, Run, Status, StoredEvent
+from webhook_inbox.domain.model import Run, Status, StoredEvent
 from webhookctl.display.output import counted
 from webhookctl.display.untrusted import printable, printable_lines
 
@@ -38,15 +38,15 @@ def is_inline(body: bytes) -> bool:
     return len(body) <= INLINE
 
 
-def generate(overview: Overview, runs: Sequence[Run], output: Path | None) -> GeneratedTest:
+def generate(event: StoredEvent, runs: Sequence[Run], output: Path | None) -> GeneratedTest:
     """Returns a file with one test for each run.
 
     Args:
-        overview: the event with its body.
+        event: the event with its body.
         runs: the runs to reproduce.
         output: the file of the test; a large body is written beside it, as `.body`.
     """
-    body = overview.event.body
+    body = event.body
     file = None if is_inline(body) or output is None else output.with_suffix(".body")
     imports, constant, expression = _body(body) if file is None else _beside()
     lines = [
@@ -62,7 +62,7 @@ def generate(overview: Overview, runs: Sequence[Run], output: Path | None) -> Ge
     ]
     names: set[str] = set()
     for run in runs:
-        lines += ["", "", *_test(overview.event, run, expression, names)]
+        lines += ["", "", *_test(event, run, expression, names)]
     handlers = tuple(run.handler for run in runs)
     return GeneratedTest("\n".join(lines) + "\n", body, file, handlers)
 

@@ -1,30 +1,21 @@
 """Prints an event for people: status, course, reasons and next action first, then the details."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from webhook_inbox.client.event_state import BatchItems, EventDetails, EventRun
+from webhook_inbox.client.history import Happening
 from webhook_inbox.client.suggestions import Command
 from webhook_inbox.client.times import iso, relative, span, spelled
-from webhook_inbox.domain.model import Attempt, Overview, Run, StoredEvent
+from webhook_inbox.domain.model import Attempt, Run, StoredEvent
 from webhook_inbox.domain.printable import cut
 from webhook_inbox.domain.trace import Trace
-from webhookctl.display.event import names_of
-from webhookctl.display.history import Happening, action_line, history_of
+from webhookctl.display.history import action_line
 from webhookctl.display.output import Output, counted
-from webhookctl.display.runs import (
-    approval_line,
-    approvals,
-    effect_line,
-    hold_lines,
-    wait_line,
-    waits_of,
-)
+from webhookctl.display.runs import approval_line, effect_line, hold_lines, wait_line
 from webhookctl.display.table import GAP
-from webhookctl.explain.effects import effects_of
-from webhookctl.explain.next_action import Steps
-from webhookctl.explain.reason import line_of, reason_of
 
 # Characters of an attempt's error without --verbose; the run's own error is complete.
 ERROR_SHOWN: Final = 120
@@ -35,18 +26,14 @@ class Inspection:
     """An event and what `inbox inspect` says of it.
 
     Attributes:
-        overview: the event.
-        provider: its provider.
-        steps: the next action.
+        details: the event.
         see_body: the command that shows the body.
         now: the present time.
         logs: the commands that show the attempts' log lines, or where they are.
         verbose: whether to show fingerprints, generations, leases and workers.
     """
 
-    overview: Overview
-    provider: str
-    steps: Steps
+    details: EventDetails
     see_body: Command
     now: datetime
     logs: Sequence[str] = ()
@@ -55,33 +42,35 @@ class Inspection:
 
 def print_event(output: Output, shown: Inspection) -> None:
     """Prints an event."""
-    overview, event, now = shown.overview, shown.overview.event, shown.now
-    output.labelled("status", [str(overview.status)])
+    details, event, now = shown.details, shown.details.event, shown.now
+    output.labelled("status", [str(details.status)])
     output.labelled("event", [event.event_id])
     at = f"{relative(event.received_at, now)} ({spelled(event.received_at)})"
     output.labelled("received", [f"{at} from {_origin(shown)}"])
-    by_name = {run.handler: run for run in overview.runs}
-    names = names_of(overview)
-    output.labelled("happened", [_course(name, by_name.get(name), now) for name in names])
-    output.labelled("why", _reasons(overview.runs))
-    output.labelled("next", shown.steps)
+    output.labelled("happened", [_course(each, now) for each in details.runs])
+    output.labelled("why", _reasons(details.runs))
+    output.labelled("next", details.next_action)
     output.labelled("body", [shown.see_body])
     output.labelled("logs", shown.logs)
     if shown.verbose:
         output.line()
         output.fields(_hidden(event))
-    if history_of(overview):
+    if details.history[""]:
         output.line()
         output.line("the event")
         _print_history(output, shown, "")
-    for run in overview.runs:
-        _print_run(output, shown, run)
+    for each in details.runs:
+        if each.run is not None:
+            _print_run(output, shown, each, each.run)
+    for conflict in details.conflicts:
+        output.line()
+        output.line(str(conflict))
 
 
 def _origin(shown: Inspection) -> str:
     """Returns `stripe, type invoice.paid`, with the provider, agent and first event if any."""
-    event = shown.overview.event
-    provider = f" (provider {shown.provider})" if shown.provider != event.source else ""
+    event, provided_by = shown.details.event, shown.details.provider
+    provider = f" (provider {provided_by})" if provided_by != event.source else ""
     agent = f", agent {event.agent}" if event.agent else ""
     tenant = f", tenant {event.tenant}" if event.tenant else ""
     doubt = f" ({event.doubt})" if event.doubt else ""
@@ -90,26 +79,27 @@ def _origin(shown: Inspection) -> str:
     return f"{event.source}{provider}, type {event.type}{doubt}{agent}{tenant}{first}{erased}"
 
 
-def _course(name: str, run: Run | None, now: datetime) -> str:
+def _course(each: EventRun, now: datetime) -> str:
     """Returns `stripe.book: failed 12 s ago after 2 attempts`."""
+    run = each.run
     if run is None:
-        return f"{name}: accepted, not started"
+        return f"{each.handler}: accepted, not started"
     at = run.done_at or run.last_at
     when = f" {relative(at, now)}" if at else ""
     attempts = f" after {counted(run.attempt_count, 'attempt')}" if run.attempt_count else ""
-    items = f", {_items(run)}" if run.progress else ""
-    return f"{name}: {run.status}{when}{attempts}{items}"
+    items = f", {_items(each.items)}" if each.items else ""
+    return f"{each.handler}: {run.status}{when}{attempts}{items}"
 
 
-def _reasons(runs: Iterable[Run]) -> Iterator[str]:
-    told = [run for run in runs if reason_of(run)]
-    for run in told:
-        subject = f"{run.handler}: " if len(told) > 1 else ""
-        if line := line_of(run):
-            yield f"{subject}{line}"
-            yield reason_of(run)
+def _reasons(runs: Sequence[EventRun]) -> Iterator[str]:
+    stated = [each for each in runs if each.reason]
+    for each in stated:
+        subject = f"{each.handler}: " if len(stated) > 1 else ""
+        if each.error_line:
+            yield f"{subject}{each.error_line}"
+            yield each.reason
         else:
-            yield f"{subject}{reason_of(run)}"
+            yield f"{subject}{each.reason}"
 
 
 def _hidden(event: StoredEvent) -> Mapping[str, object]:
@@ -121,8 +111,8 @@ def _hidden(event: StoredEvent) -> Mapping[str, object]:
     }
 
 
-def _print_run(output: Output, shown: Inspection, run: Run) -> None:
-    overview, now = shown.overview, shown.now
+def _print_run(output: Output, shown: Inspection, each: EventRun, run: Run) -> None:
+    now = shown.now
     output.line()
     output.line(f"run {run.handler}")
     if shown.verbose:
@@ -131,15 +121,15 @@ def _print_run(output: Output, shown: Inspection, run: Run) -> None:
         ended = {"done_at": _exact(run.done_at, now), "code_version": run.code_version}
         output.fields({"generation": run.generation, **lease, **times, **ended}, indent=GAP)
     _print_history(output, shown, run.handler)
-    _print_list(output, "held", hold_lines(run))
-    _print_list(output, "approvals", map(approval_line, approvals(run).items()))
-    _print_list(output, "effects", map(effect_line, effects_of(overview, run.handler, now=now)))
-    _print_list(output, "waits", map(wait_line, waits_of(overview, run.handler)))
+    _print_list(output, "held", hold_lines(each.hold))
+    _print_list(output, "approvals", map(approval_line, each.approvals))
+    _print_list(output, "effects", map(effect_line, each.effects))
+    _print_list(output, "waits", map(wait_line, each.waits))
 
 
 def _print_history(output: Output, shown: Inspection, handler: str) -> None:
-    happenings = history_of(shown.overview, handler)
-    _print_list(output, "history", (_happening_line(each, shown) for each in happenings))
+    history = shown.details.history.get(handler, ())
+    _print_list(output, "history", (_happening_line(each, shown) for each in history))
 
 
 def _happening_line(each: Happening, shown: Inspection) -> str:
@@ -169,10 +159,10 @@ def _attempt_line(attempt: Attempt, shown: Inspection) -> str:
     return f"{attempt.number}  {told}" + (f"  {attempt.error}" if attempt.error else "")
 
 
-def _items(run: Run) -> str:
+def _items(items: BatchItems) -> str:
     """Returns `items: 9 accepted, 1 ignored, of 12`."""
-    counts = ", ".join(f"{count} {outcome}" for outcome, count in run.progress["counts"].items())
-    return f"items: {counts}, of {run.progress['of']}"
+    counts = ", ".join(f"{count} {outcome}" for outcome, count in items.counts.items())
+    return f"items: {counts}, of {items.of}"
 
 
 def _exact(value: datetime | None, now: datetime) -> str | None:

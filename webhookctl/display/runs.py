@@ -1,108 +1,95 @@
 """The effects, waits and approvals of a run, as JSON objects and as lines."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Final
 
+from webhook_inbox.client.effects import RunEffect, RunWait
+from webhook_inbox.client.event_state import RunApproval
 from webhook_inbox.client.holds import DecidedHold, HeldRun, HoldDecision, PeopleDecisions
 from webhook_inbox.client.times import iso
-from webhook_inbox.domain.model import Overview, Run, Status
 from webhook_inbox.domain.printable import cut
-from webhook_inbox.domain.timestamps import from_ms
-from webhook_inbox.handlers.effects.journal import decode
-from webhook_inbox.ledger.schema import WAIT_PREFIX
 from webhookctl.display.json_object import json_object
 from webhookctl.display.table import GAP
-from webhookctl.explain.effects import Effect
 
 # Characters of a result in a line; JSON has all of it.
 RESULT_SHOWN: Final = 120
-_EFFECT_TIMES: Final = ("started_at", "committed_at", "failed_at")
 
 
-def effect_object(effect: Effect) -> dict[str, Any]:
+def effect_object(effect: RunEffect) -> dict[str, Any]:
     """Returns an effect as JSON data; absent values are null."""
-    row, word = effect.row, effect.row.get("word", {})
-    result = None if "result" not in row or effect.unrecorded else decode(row["result"])
     return {
         "name": effect.name,
-        "state": str(effect.standing),
-        "key": row.get("idempotency_key"),
-        "attempt": row.get("attempt"),
-        **{name: iso(from_ms(row[name])) if name in row else None for name in _EFFECT_TIMES},
+        "state": str(effect.state),
+        "key": effect.key,
+        "attempt": effect.attempt,
+        "started_at": iso(effect.started_at),
+        "committed_at": iso(effect.committed_at),
+        "failed_at": iso(effect.failed_at),
         "key_honoured_until": iso(effect.key_ends),
-        "in_doubt": row.get("in_doubt"),
+        "in_doubt": effect.in_doubt,
         "in_doubt_since": iso(effect.doubtful_since),
-        "error": row.get("error") or row.get("unrecorded"),
-        "result": result,
-        "shared": row.get("shared"),
-        "found_by": row.get("found_by"),
-        "told_by": word.get("by"),
-        "reason": word.get("reason"),
+        "error": effect.error or effect.unrecorded,
+        "result": effect.result,
+        "shared": effect.shared,
+        "found_by": effect.found_by,
+        "told_by": effect.told_by,
+        "reason": effect.reason,
     }
 
 
-def effect_line(effect: Effect) -> str:
+def effect_line(effect: RunEffect) -> str:
     """Returns an effect as one line."""
-    shown = effect_object(effect)
-    recorded = shown["committed_at"] and not effect.unrecorded
+    recorded = effect.committed_at and not effect.unrecorded
     return _line(
         effect.name,
-        str(effect.standing),
+        str(effect.state),
         {
-            "key": shown["key"],
-            "shared": shown["shared"],
-            "attempt": shown["attempt"],
-            "started": shown["started_at"],
-            "committed": shown["committed_at"],
-            "failed": shown["failed_at"],
-            "since": shown["in_doubt_since"],
-            "by": shown["told_by"],
-            "because": shown["reason"],
-            "error": shown["error"],
-            "result": _result(shown["result"]) if recorded else None,
+            "key": effect.key,
+            "shared": effect.shared,
+            "attempt": effect.attempt,
+            "started": iso(effect.started_at),
+            "committed": iso(effect.committed_at),
+            "failed": iso(effect.failed_at),
+            "since": iso(effect.doubtful_since),
+            "by": effect.told_by,
+            "because": effect.reason,
+            "error": effect.error or effect.unrecorded,
+            "result": _result(effect.result) if recorded else None,
         },
     )
 
 
-def waits_of(overview: Overview, handler: str) -> Iterator[Mapping[str, Any]]:
-    """Yields the rows of a handler's waits."""
-    prefix = f"{WAIT_PREFIX}{handler}#"
-    return (row for row in overview.waits if row["sk"].startswith(prefix))
-
-
-def wait_object(row: Mapping[str, Any]) -> dict[str, Any]:
+def wait_object(wait: RunWait) -> dict[str, Any]:
     """Returns a wait as JSON data, without its tokens; absent values are null."""
-    ended = iso(from_ms(row["ended_at"])) if "ended_at" in row else None
     return {
-        "name": row["name"],
-        "status": row["status"],
-        "job": row["number"],
-        "since": iso(from_ms(row["since"])),
-        "until": iso(from_ms(row["until"])),
-        "ended_at": ended,
-        "ended_by": row.get("ended_by"),
-        "late": row.get("late", False),
-        "error": row.get("error"),
-        "result": decode(row["result"]) if "result" in row else None,
+        "name": wait.name,
+        "status": wait.status,
+        "job": wait.number,
+        "since": iso(wait.since),
+        "until": iso(wait.until),
+        "ended_at": iso(wait.ended_at),
+        "ended_by": wait.ended_by,
+        "late": wait.late,
+        "error": wait.error,
+        "result": wait.result,
     }
 
 
-def wait_line(row: Mapping[str, Any]) -> str:
+def wait_line(wait: RunWait) -> str:
     """Returns a wait as one line."""
-    shown = wait_object(row)
     return _line(
-        shown["name"],
-        shown["status"],
+        wait.name,
+        wait.status,
         {
-            "job": shown["job"],
-            "since": shown["since"],
-            "until": shown["until"],
-            "ended": shown["ended_at"],
-            "by": shown["ended_by"],
-            "error": shown["error"],
-            "result": _result(shown["result"]) if "result" in row else None,
+            "job": wait.number,
+            "since": iso(wait.since),
+            "until": iso(wait.until),
+            "ended": iso(wait.ended_at),
+            "by": wait.ended_by,
+            "error": wait.error,
+            "result": None if wait.stored_result is None else _result(wait.result),
         },
     )
 
@@ -150,32 +137,26 @@ def unannounced_lines(hold: HeldRun) -> Iterator[str]:
         yield f"{person} was not told, and is tried again: {why}"
 
 
-def hold_lines(run: Run) -> Iterator[str]:
+def hold_lines(hold: HeldRun | None) -> Iterator[str]:
     """Yields a run's approval request as lines; nothing where it is not held."""
-    if run.status is Status.HELD:
-        hold = HeldRun.of(run)
+    if hold is not None:
         yield f"{hold.hold}  {hold.subject}  since {iso(hold.held_at)}  {hold.reason}"
         if hold.shows:
             yield f"shows {hold.shows}"
         yield from unannounced_lines(hold)
 
 
-def approvals(run: Run) -> dict[str, Any]:
-    """Returns a run's approvals by subject."""
+def approvals_object(approvals: Sequence[RunApproval]) -> dict[str, Any]:
+    """Returns a run's approvals by subject as JSON data."""
     return {
-        subject: {
-            "by": word.get("by"),
-            "reason": word.get("reason"),
-            "at": iso(from_ms(word["at"])) if "at" in word else None,
-        }
-        for subject, word in run.approvals.items()
+        each.subject: {"by": each.by, "reason": each.reason, "at": iso(each.at)}
+        for each in approvals
     }
 
 
-def approval_line(approval: tuple[str, Mapping[str, Any]]) -> str:
-    """Returns an entry of `approvals` as one line."""
-    subject, word = approval
-    return f"{word['at']}  {subject} by {word['by']}: {word['reason']}"
+def approval_line(each: RunApproval) -> str:
+    """Returns an approval as one line."""
+    return f"{iso(each.at)}  {each.subject} by {each.by}: {each.reason}"
 
 
 def _line(name: str, state: str, values: Mapping[str, object]) -> str:

@@ -1,1 +1,1 @@
-"""Reads the ledger again and again, without a gap and without a repetition."""
+"""Follows an inbox until it is interrupted, and keeps the place for the next time."""

@@ -6,14 +6,13 @@ from typing import Final
 
 import typer
 
+from webhook_inbox.client.tail import PAUSE
 from webhook_inbox.client.times import spelled
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.ports import Clock
 from webhookctl.display.output import Output
 from webhookctl.errors import explain
 
-# The seconds between two polls, at least.
-PAUSE: Final = 2.0
 # The exit status of a command that the user interrupted.
 INTERRUPTED: Final = 130
 

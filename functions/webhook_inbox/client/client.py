@@ -14,10 +14,12 @@ from webhook_inbox.client.budget import BoundedTable
 from webhook_inbox.client.connection import Selection, connect
 from webhook_inbox.client.dead_letters import DeadLetters
 from webhook_inbox.client.destinations import Destinations
+from webhook_inbox.client.events import Events
 from webhook_inbox.client.failures import Failures
 from webhook_inbox.client.handlers import Handlers
 from webhook_inbox.client.holds import Holds
 from webhook_inbox.client.metered import MeteredTable
+from webhook_inbox.client.personal import Masks
 from webhook_inbox.client.rejected import RejectedDeliveries
 from webhook_inbox.client.replays import Replays
 from webhook_inbox.client.runs import Runs
@@ -128,6 +130,10 @@ class InboxClient:
         """The inbox's resources."""
         return self._scope.target
 
+    def masks(self, *, show_to: Actor | None, command: str, **request: str | None) -> Masks:
+        """Returns the masks of personal fields; see `client.personal`."""
+        return Masks(self._scope, show_to=show_to, command=command, event=None, **request)
+
     @property
     def is_cut(self) -> bool:
         """Whether any list left out rows so far, since the budget is spent."""
@@ -181,6 +187,11 @@ class InboxClient:
     def destinations(self) -> Destinations:
         """The destinations and their circuits."""
         return Destinations(self._scope)
+
+    @cached_property
+    def events(self) -> Events:
+        """The events."""
+        return Events(self._scope)
 
     @cached_property
     def failures(self) -> Failures:

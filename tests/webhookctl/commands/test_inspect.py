@@ -11,13 +11,13 @@ import pytest
 from tests.unit.handlers.completions.job_stage import Labour
 from tests.unit.support.holding import committed, effect, shared_effect
 from tests.webhookctl.commands.stage import Cli, Inbox
+from webhook_inbox.client.evidence import Logs, attempt_evidence
 from webhook_inbox.domain.errors import Deferred, Permanent, Transient
 from webhook_inbox.domain.internal_errors import Postponed
 from webhook_inbox.domain.model import Overview, Run
 from webhook_inbox.domain.ports import Change
 from webhook_inbox.ledger.schema import key_of_run
 from webhook_inbox.queue.line import TURN, Line
-from webhookctl.display.evidence import Logs, attempt_evidence
 
 ANSI = re.compile(r"\x1b")
 
@@ -94,23 +94,24 @@ def test_an_attempt_names_its_invocation_its_code_and_where_its_log_lines_are(
     logs, overview = at_work(inbox)
     [run] = overview.runs
     found = attempt_evidence(logs, overview.event, run, run.attempts[0])
-    assert found["request_id"] == "8f5b7a52-0c1d-4c1e-9d5f-6a1c2b3d4e5f"
-    assert found["code_version"] == run.code_version
-    assert found["logs"]["command"] == (
+    assert found.request_id == "8f5b7a52-0c1d-4c1e-9d5f-6a1c2b3d4e5f"
+    assert found.code_version == run.code_version
+    assert found.logs is not None
+    assert found.logs.command == (
         "aws logs filter-log-events --region eu-west-1"
         " --log-group-name 'Inbox-Processor$Logs/1'"
         " --start-time 1767225300001 --end-time 1767225900001"
         """ --filter-pattern '{ $.event_id = "evt-1" }'"""
         " --query 'events[].message' --output text"
     )
-    assert found["logs"]["url"] == (
+    assert found.logs.url == (
         "https://eu-west-1.console.aws.amazon.com/cloudwatch/home?region=eu-west-1"
         "#logsV2:log-groups/log-group/Inbox-Processor$2524Logs$252F1"
         "/log-events$253Fstart$253D1767225300001$2526end$253D1767225900001"
         "$2526filterPattern$253D$25257B$252520$252524.event_id$252520$25253D$252520"
         "$252522evt-1$252522$252520$25257D"
     )
-    assert list(logs.commands(overview)) == [found["logs"]["command"]]
+    assert list(logs.commands(overview.event, overview.runs)) == [found.logs.command]
 
 
 @pytest.mark.parametrize(
@@ -123,13 +124,14 @@ def test_an_attempt_names_its_invocation_its_code_and_where_its_log_lines_are(
 def test_the_console_is_that_of_the_partition(inbox: Inbox, region: str, host: str) -> None:
     _, overview = at_work(inbox)
     found = Logs(GROUPS, region).of(overview.event, overview.runs[0].attempts[0])
-    assert found["url"].startswith(f"https://{host}/")
+    assert found is not None
+    assert found.url.startswith(f"https://{host}/")
 
 
 def test_a_hostile_id_stays_within_the_filter_and_the_shells_word(inbox: Inbox) -> None:
     hostile = """a'"; $(x) \\ }"""
     logs, overview = at_work(inbox, hostile)
-    [command] = logs.commands(overview)
+    [command] = logs.commands(overview.event, overview.runs)
     words = shlex.split(command)
     pattern = words[words.index("--filter-pattern") + 1]
     assert json.loads(pattern.removeprefix("{ $.event_id = ").removesuffix(" }")) == hostile
@@ -139,8 +141,8 @@ def test_an_unknown_function_or_an_inbox_on_this_machine_has_no_log_group(inbox:
     _, overview = at_work(inbox)
     attempt = overview.runs[0].attempts[0]
     for logs in (Logs({}, REGION), Logs(GROUPS), Logs({})):
-        assert logs.of(overview.event, attempt) == {}
-        assert list(logs.commands(overview)) == []
+        assert logs.of(overview.event, attempt) is None
+        assert list(logs.commands(overview.event, overview.runs)) == []
 
 
 def test_a_run_that_has_not_begun_is_shown_as_accepted(cli: Cli, inbox: Inbox) -> None:

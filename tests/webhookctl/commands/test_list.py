@@ -6,10 +6,10 @@ from datetime import timedelta
 import pytest
 
 from tests.webhookctl.commands.stage import MANIFEST, Cli, Inbox
+from webhook_inbox.client.search import WINDOW
 from webhook_inbox.domain.errors import Deferred, Held, Permanent, Transient
 from webhook_inbox.domain.model import EventStatus
 from webhook_inbox.ledger.schema import EVENT_LIFE, run_key
-from webhookctl.search import WINDOW
 
 HEADINGS = ["RECEIVED", "SOURCE", "TYPE", "EVENT_ID", "STATUS", "RUNS"]
 
@@ -120,7 +120,7 @@ def test_dead_events_are_found_without_reading_the_waiting_ones(cli: Cli, inbox:
 def test_waiting_events_are_listed_newest_first_however_few_a_pass_keeps(
     cli: Cli, inbox: Inbox, monkeypatch: pytest.MonkeyPatch, kept: int
 ) -> None:
-    monkeypatch.setattr("webhookctl.search.KEPT", kept)
+    monkeypatch.setattr("webhook_inbox.client.search.KEPT", kept)
     inbox.fails("acme.notify", Transient("503"))
     sent = []
     for number in range(9):
@@ -147,7 +147,7 @@ def test_the_newest_of_a_second_are_listed_in_their_exact_order(
     kept: int,
 ) -> None:
     """The due index knows the times of events to the second only."""
-    monkeypatch.setattr("webhookctl.search.KEPT", kept)
+    monkeypatch.setattr("webhook_inbox.client.search.KEPT", kept)
     inbox.fails("acme.notify", error)
     sent = [f"evt-{number * 7 % 12}" for number in range(12)]
     for event_id in sent:

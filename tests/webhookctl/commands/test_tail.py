@@ -7,9 +7,9 @@ import pytest
 
 from tests.webhookctl.commands.live import Waits
 from tests.webhookctl.commands.stage import Cli, Inbox, Result
+from webhook_inbox.client.tail import PAUSE
 from webhook_inbox.domain.errors import Permanent, Transient
 from webhook_inbox.ledger.schema import event_key
-from webhookctl.following.connection import PAUSE
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 from tests.webhookctl.commands.conftest import _alone, _one_command_tree, checkout, cli, inbox
 from tests.webhookctl.commands.stage import Cli
 from tests.webhookctl.console.browsing import Browser, browsing, console_of
-from webhook_inbox.client import budget
-from webhookctl.console import attention, event_list, figures, refreshed
+from webhook_inbox.client import budget, event_page
+from webhookctl.console import attention, figures, refreshed
 
 __all__ = ["_alone", "_one_command_tree", "checkout", "cli", "inbox"]
 
@@ -43,7 +43,7 @@ def doctor(monkeypatch: pytest.MonkeyPatch) -> Doctor:
 def browser(cli: Cli, doctor: Doctor, monkeypatch: pytest.MonkeyPatch) -> Iterator[Browser]:
     """A client of the console of the inbox on this machine."""
     cli.local = True
-    for module in (budget, event_list, figures):
+    for module in (budget, event_page, figures):
         # A busy machine must not cut a small page short.
         monkeypatch.setattr(module, "monotonic", lambda: 0.0)
     with browsing(console_of(cli)) as opened:

@@ -11,12 +11,11 @@ from scripts import screens
 from tests.unit.support.holding import effect, hold
 from tests.webhookctl.commands.stage import Cli, Inbox
 from tests.webhookctl.console.browsing import Browser
+from webhook_inbox.client.event_state import EventState
 from webhook_inbox.client.suggestions import PLAIN, Command
 from webhook_inbox.domain.errors import Permanent, Transient
-from webhook_inbox.domain.model import Overview
 from webhookctl.console.event_offers import EventOffers, next_steps_of, offers_of
 from webhookctl.console.timeline import WIDTH, timeline_of
-from webhookctl.display.event import advice
 
 PAGE = "/event?source=acme&id=evt-1"
 HANDLER = "acme.fulfil"
@@ -27,11 +26,19 @@ def allowed(offers: EventOffers, handler: str = HANDLER) -> set[str]:
     return {each.label for each in offers.runs[handler] if not each.refused}
 
 
-def died(inbox: Inbox) -> Overview:
+def offers_now(inbox: Inbox) -> EventOffers:
+    return offers_of(state(inbox), inbox.now)
+
+
+def state(inbox: Inbox) -> EventState:
+    return EventState.of(inbox.overview("evt-1"), now=inbox.now)
+
+
+def died(inbox: Inbox) -> EventState:
     inbox.fails(HANDLER, Permanent("no address"))
     inbox.deliver("evt-1")
     inbox.work()
-    return inbox.overview("evt-1")
+    return state(inbox)
 
 
 def test_a_dead_run_can_be_replayed_or_closed(inbox: Inbox) -> None:
@@ -47,18 +54,18 @@ def test_a_dead_run_can_be_replayed_or_closed(inbox: Inbox) -> None:
 def test_a_finished_run_can_only_be_repeated(inbox: Inbox) -> None:
     inbox.deliver("evt-1")
     inbox.work()
-    assert allowed(offers_of(inbox.overview("evt-1"), inbox.now)) == {"Repeat the finished run"}
+    assert allowed(offers_now(inbox)) == {"Repeat the finished run"}
 
 
 def test_a_run_without_a_row_can_be_sent(inbox: Inbox) -> None:
     inbox.deliver("evt-1")
-    assert allowed(offers_of(inbox.overview("evt-1"), inbox.now)) == {"Replay the run"}
+    assert allowed(offers_now(inbox)) == {"Replay the run"}
 
 
 def test_a_leased_run_cannot_be_replayed(inbox: Inbox) -> None:
     inbox.deliver("evt-1")
     inbox.begin()
-    offers = offers_of(inbox.overview("evt-1"), inbox.now)
+    offers = offers_now(inbox)
     assert allowed(offers) == set()
     assert offers.runs[HANDLER][0].refused == "attempt 1 is in progress"
 
@@ -66,14 +73,14 @@ def test_a_leased_run_cannot_be_replayed(inbox: Inbox) -> None:
 def test_a_run_in_doubt_is_decided(inbox: Inbox) -> None:
     request = hold(inbox, type_="paid")
     effect(inbox, request.run, error="ReadTimeout")
-    offers = offers_of(inbox.overview("evt-1"), inbox.now)
+    offers = offers_now(inbox)
     assert allowed(offers) == set(HELD)
     assert offers.runs[HANDLER][3].href.endswith(f"hold={request.id}")
 
 
 def test_without_a_doubt_nothing_can_have_happened(inbox: Inbox) -> None:
     hold(inbox, type_="paid", subject="policy")
-    assert allowed(offers_of(inbox.overview("evt-1"), inbox.now)) == {"Approve", "Deny"}
+    assert allowed(offers_now(inbox)) == {"Approve", "Deny"}
 
 
 def test_an_expired_event_cannot_be_replayed(inbox: Inbox) -> None:
@@ -91,9 +98,10 @@ def test_each_command_of_the_next_action_has_its_button(event_id: str) -> None:
         for source in ("shop", "github")
         if (found := world.ledger.overview(source, name, now=world.now)) is not None
     )
-    steps = advice(overview, now=world.now, program=PLAIN)
-    found = next_steps_of(steps, overview, offers_of(overview, world.now), PLAIN)
-    assert [each.command for each in found] == [isinstance(each, Command) for each in steps]
+    state = EventState.of(overview, now=world.now)
+    found = next_steps_of(state, offers_of(state, world.now), PLAIN)
+    commands = [isinstance(each, Command) for each in state.next_action]
+    assert [each.command for each in found] == commands
     assert [each.text for each in found if each.command and each.offer is None] == []
     assert all(each.offer is None or not each.offer.refused for each in found)
 
@@ -200,7 +208,7 @@ def test_every_span_is_on_the_axis(inbox: Inbox) -> None:
     for _ in range(4):
         inbox.work()
         inbox.clock.advance(minutes=3)
-    line = timeline_of(inbox.overview("evt-1"), inbox.now)
+    line = timeline_of(state(inbox), inbox.now)
     placed = [each for _, lane in line.lanes for each in lane]
     assert len(placed) >= 4
     assert all(0 <= each.x <= each.x + each.width <= WIDTH for each in placed)
@@ -210,7 +218,7 @@ def test_every_span_is_on_the_axis(inbox: Inbox) -> None:
 def test_a_held_run_is_on_the_timeline_until_now(inbox: Inbox) -> None:
     hold(inbox, type_="paid")
     inbox.clock.advance(hours=2)
-    line = timeline_of(inbox.overview("evt-1"), inbox.now)
+    line = timeline_of(state(inbox), inbox.now)
     [held] = [each for each in line.spans if each.kind == "held"]
     assert (held.end - held.start, held.outcome) == (timedelta(hours=2), "held")
     assert line.length >= timedelta(hours=2)

@@ -50,6 +50,8 @@ _EXPECTED: Final[Mapping[tuple[str, str], type[InboxError]]] = {
     # DescribeStacks uses this code for a stack that does not exist, and for nothing else.
     ("cloudformation", "ValidationError"): Missing,
     ("s3", "NoSuchKey"): Missing,
+    # HeadObject has no body, so the status is the code.
+    ("s3", "404"): Missing,
     ("secretsmanager", "ResourceNotFoundException"): Missing,
     # Calls that read or write a value use this code for nothing else.
     ("secretsmanager", "InvalidRequestException"): MarkedForDeletion,

@@ -10,10 +10,10 @@ from tests.unit.support.holding import deciding
 from tests.unit.support.people import person
 from tests.unit.support.world import World
 from webhook_inbox import Context, Event, Transient
+from webhook_inbox.client.next_action import next_steps
 from webhook_inbox.domain.model import ApprovalOutcome, Status
 from webhook_inbox.handlers.approvals.hold import ApprovalRequest, holds
 from webhook_inbox.queue.outcomes import RunOutcome
-from webhookctl.explain.next_action import next_steps
 
 WHO = {"by": person("kim"), "reason": "looked at it"}
 NAME = "acme.fulfil"

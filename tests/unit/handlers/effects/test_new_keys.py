@@ -8,12 +8,12 @@ from tests.unit.support.holding import deciding
 from tests.unit.support.people import person
 from tests.unit.support.world import World
 from webhook_inbox import Context, Event
+from webhook_inbox.client.next_action import next_steps
 from webhook_inbox.domain.idempotency import versioned
 from webhook_inbox.domain.model import Status
 from webhook_inbox.handlers.approvals.hold import holds
 from webhook_inbox.handlers.completions.receiver import CompletionOutcome
 from webhook_inbox.replay.request import InvalidRequestError
-from webhookctl.explain.next_action import next_steps
 
 NAME = "acme.fulfil"
 AGAIN = {"event_ids": ["evt-1"], "handler": NAME, "reason": "the ERP was restored from a backup"}

@@ -1,56 +1,51 @@
-"""Masks the personal fields of bodies in the output of commands."""
+"""Masks the personal fields of bodies."""
 
 from dataclasses import replace
-from typing import Annotated
 
-import typer
-
-from webhook_inbox.adapters.system import SystemRandomness
-from webhook_inbox.domain.audit import AuditedAction, EventName
+from webhook_inbox.client.scope import Scope
+from webhook_inbox.domain.audit import Actor, AuditedAction, EventName
 from webhook_inbox.domain.model import StoredEvent
 from webhook_inbox.domain.personal import masked
 from webhook_inbox.ledger import audit
-from webhookctl.invocation import Invocation
-
-ShowPersonal = Annotated[
-    bool,
-    typer.Option(
-        "--show-personal", help="Do not mask personal fields; recorded in the audit first."
-    ),
-]
 
 
 class Masks:
-    """The masks of the deployed sources; with `show`, none.
+    """The masks of the deployed sources; none for an actor who sees personal fields.
 
     Args:
-        call: the invocation, whose caller the audit names.
-        show: whether to show personal fields, which writes an audit row before anything is read.
-        command: the command, for the audit.
+        scope: the inbox.
+        show_to: who sees personal fields; an audit row is written before anything is read. None
+            masks them.
+        command: the operation, for the audit.
         event: the one event that is shown.
+        request: what else is read, for the audit.
+
+    Raises:
+        Refused: the client only reads, and the audit cannot be written.
     """
 
     def __init__(
         self,
-        call: Invocation,
+        scope: Scope,
         *,
-        show: bool,
+        show_to: Actor | None,
         command: str,
         event: EventName | None = None,
         **request: str | None,
     ) -> None:
-        self.show = show
-        self._sources = {} if show else call.target.manifest.sources
-        if show:
+        self.show = show_to is not None
+        self._sources = {} if self.show else scope.target.manifest.sources
+        if show_to is not None:
+            scope.require_write()
             audit.record(
-                call.target.table,
-                SystemRandomness(),
+                scope.table,
+                scope.randomness,
                 action=AuditedAction.SHOW_PERSONAL,
-                by=call.actor(None),
+                by=show_to,
                 reason="",
                 request={"command": command, **{k: v for k, v in request.items() if v}},
                 event=event,
-                now=call.clock.now(),
+                now=scope.clock.now(),
             ).conclude({})
 
     def body(self, source: str, body: bytes) -> bytes:

@@ -1,6 +1,6 @@
-"""The state of a run's effects, and whether a retry is safe."""
+"""The state of a run's effects and jobs, and whether a retry is safe."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -11,7 +11,7 @@ from webhook_inbox.client.times import spelled
 from webhook_inbox.domain.model import Overview, Run, Status
 from webhook_inbox.domain.printable import cut
 from webhook_inbox.domain.timestamps import from_ms
-from webhook_inbox.handlers.effects.journal import EffectState
+from webhook_inbox.handlers.effects.journal import EffectState, decode
 from webhook_inbox.handlers.effects.plan import InDoubt
 from webhook_inbox.ledger.lease import CLOCK_SKEW
 from webhook_inbox.ledger.schema import EFFECT_PREFIX, WAIT_PREFIX
@@ -31,47 +31,121 @@ class Standing(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
-    """One effect.
+class RunEffect:
+    """An effect of a run; of several events where they share it. An absent value is None.
 
     Attributes:
+        handler: the run's handler.
         name: its handler's name for it, and "#1", "#2" … under new keys.
-        standing: its state.
-        row: its row; the shared row where several events share the effect.
-        again: whether it started a job that failed, so that the next attempt starts another.
+        state: its state.
+        key: its idempotency key.
+        attempt: the number of the attempt that started it last.
+        started_at: when that was.
+        committed_at: when it was recorded that it happened.
+        failed_at: when it was recorded that it did not happen.
+        key_ends: the end of the destination's idempotency window.
+        in_doubt: the policy for a start without a commit.
+        doubtful_since: its first start in doubt; None where it is not in doubt.
+        error: the error of its last call.
+        unrecorded: why its result is unknown although it happened.
+        shared: the business key under which several events share it.
+        found_by: the probe that found that it happened.
+        told_by: the person who recorded its result.
+        reason: the person's reason.
+        fails: whether it started a job that failed, so that the next attempt starts another.
+        stored_result: its encoded result.
     """
 
+    handler: str
     name: str
-    standing: Standing
-    row: Mapping[str, Any]
-    again: bool = False
+    state: Standing
+    key: str | None = None
+    attempt: int | None = None
+    started_at: datetime | None = None
+    committed_at: datetime | None = None
+    failed_at: datetime | None = None
+    key_ends: datetime | None = None
+    in_doubt: str | None = None
+    doubtful_since: datetime | None = None
+    error: str | None = None
+    unrecorded: str | None = None
+    shared: str | None = None
+    found_by: str | None = None
+    told_by: str | None = None
+    reason: str | None = None
+    fails: bool = False
+    stored_result: bytes | None = None
 
     @property
-    def doubtful_since(self) -> datetime | None:
-        """The time of its first start in doubt; None where it is not in doubt."""
-        in_doubt = self.standing is Standing.IN_DOUBT
-        return from_ms(self.row["doubtful_since"]) if in_doubt else None
-
-    @property
-    def key_ends(self) -> datetime | None:
-        """The end of the destination's idempotency window; None where it never started."""
-        if "doubtful_since" not in self.row:
+    def result(self) -> Any:
+        """The result that the handler received; None without one."""
+        if self.stored_result is None or self.unrecorded is not None:
             return None
-        lifetime = timedelta(seconds=int(self.row["key_lifetime"]))
-        return from_ms(self.row["doubtful_since"]) + lifetime
+        return decode(self.stored_result)
 
     @property
     def key_version(self) -> int:
         """The key version of the run that started it."""
         return int(self.name.partition("#")[2] or 0)
 
+
+@dataclass(frozen=True, slots=True)
+class RunWait:
+    """A run's wait for a job; an absent value is None.
+
+    Attributes:
+        handler: the run's handler.
+        name: the handler's name for the job.
+        status: the state of the job.
+        number: the number of the job, 1 for the first of this name.
+        since: when the wait began.
+        until: when it ends without the job.
+        ended_at: when the job's end was recorded.
+        ended_by: who reported it.
+        late: whether the job ended after its run stopped waiting.
+        error: the job's error.
+        stored_result: the job's encoded result.
+    """
+
+    handler: str
+    name: str
+    status: str
+    number: int
+    since: datetime
+    until: datetime
+    ended_at: datetime | None
+    ended_by: str | None
+    late: bool
+    error: str | None
+    stored_result: bytes | None
+
     @property
-    def unrecorded(self) -> bool:
-        """True if it happened and its result is unknown."""
-        return "unrecorded" in self.row
+    def result(self) -> Any:
+        """The job's result; None without one."""
+        return None if self.stored_result is None else decode(self.stored_result)
 
 
-def effects_of(overview: Overview, handler: str, *, now: datetime) -> list[Effect]:
+def waits_of(overview: Overview, handler: str) -> Iterator[RunWait]:
+    """Yields the jobs for which a handler's run waits or waited."""
+    prefix = f"{WAIT_PREFIX}{handler}#"
+    for row in overview.waits:
+        if row["sk"].startswith(prefix):
+            yield RunWait(
+                handler=handler,
+                name=row["name"],
+                status=row["status"],
+                number=row["number"],
+                since=from_ms(row["since"]),
+                until=from_ms(row["until"]),
+                ended_at=_time(row, "ended_at"),
+                ended_by=row.get("ended_by"),
+                late=row.get("late", False),
+                error=row.get("error"),
+                stored_result=row.get("result"),
+            )
+
+
+def effects_of(overview: Overview, handler: str, *, now: datetime) -> list[RunEffect]:
     """Returns a run's effects in the order of their start, then by name."""
     run = next((run for run in overview.runs if run.handler == handler), None)
     prefix = f"{EFFECT_PREFIX}{handler}#"
@@ -83,12 +157,48 @@ def effects_of(overview: Overview, handler: str, *, now: datetime) -> list[Effec
     asked = str(run.held.get("subject", "")) if run else ""
     if asked.startswith("effect:"):
         rows.setdefault(asked.removeprefix("effect:"), {})
-    again = _failed_jobs(overview, handler)
+    failed = _failed_jobs(overview, handler)
     found = [
-        Effect(name, _standing(row, run, now), row, name.partition("#")[0] in again)
+        _effect(
+            handler, name, row, _standing(row, run, now), fails=name.partition("#")[0] in failed
+        )
         for name, row in rows.items()
     ]
-    return sorted(found, key=lambda effect: (effect.row.get("started_at", 1 << 53), effect.name))
+    return sorted(
+        found, key=lambda effect: (rows[effect.name].get("started_at", 1 << 53), effect.name)
+    )
+
+
+def _effect(
+    handler: str, name: str, row: Mapping[str, Any], state: Standing, *, fails: bool
+) -> RunEffect:
+    since = _time(row, "doubtful_since")
+    word = row.get("word", {})
+    return RunEffect(
+        handler=handler,
+        name=name,
+        state=state,
+        key=row.get("idempotency_key"),
+        attempt=row.get("attempt"),
+        started_at=_time(row, "started_at"),
+        committed_at=_time(row, "committed_at"),
+        failed_at=_time(row, "failed_at"),
+        key_ends=since and since + timedelta(seconds=int(row["key_lifetime"])),
+        in_doubt=row.get("in_doubt"),
+        doubtful_since=since if state is Standing.IN_DOUBT else None,
+        error=row.get("error"),
+        unrecorded=row.get("unrecorded"),
+        shared=row.get("shared"),
+        found_by=row.get("found_by"),
+        told_by=word.get("by"),
+        reason=word.get("reason"),
+        fails=fails,
+        stored_result=row.get("result"),
+    )
+
+
+def _time(row: Mapping[str, Any], name: str) -> datetime | None:
+    return from_ms(row[name]) if name in row else None
 
 
 def _failed_jobs(overview: Overview, handler: str) -> set[str]:
@@ -100,20 +210,18 @@ def _failed_jobs(overview: Overview, handler: str) -> set[str]:
     return {str(row["sk"]).removeprefix(prefix) for row in failed}
 
 
-def verdict(run: Run, effects: Sequence[Effect], *, now: datetime, program: Program) -> str:
+def verdict(run: Run, effects: Sequence[RunEffect], *, now: datetime, program: Program) -> str:
     """Returns whether a retry is safe, as far as the effects show; "" without effects."""
     earlier = [effect.name for effect in effects if effect.key_version < run.key_version]
     effects = [effect for effect in effects if effect.key_version == run.key_version]
     if earlier and not effects:
         return f"new keys: {', '.join(earlier)} began under earlier keys and is performed again"
-    doubts = [effect for effect in effects if effect.standing is Standing.IN_DOUBT]
+    doubts = [effect for effect in effects if effect.state is Standing.IN_DOUBT]
     if doubts:
         return "; ".join(_doubtful(run, effect, now, program) for effect in doubts)
-    again = [effect.name for effect in effects if effect.again]
+    again = [effect.name for effect in effects if effect.fails]
     done = [
-        effect.name
-        for effect in effects
-        if effect.standing is Standing.COMMITTED and not effect.again
+        effect.name for effect in effects if effect.state is Standing.COMMITTED and not effect.fails
     ]
     undone = [effect.name for effect in effects if effect.name not in {*done, *again}]
     if again:
@@ -127,14 +235,14 @@ def verdict(run: Run, effects: Sequence[Effect], *, now: datetime, program: Prog
     return f"{SAFE}: none was begun with ctx.effect" if run.attempt_count else ""
 
 
-def _doubtful(run: Run, effect: Effect, now: datetime, program: Program) -> str:
+def _doubtful(run: Run, effect: RunEffect, now: datetime, program: Program) -> str:
     ends, since = effect.key_ends, effect.doubtful_since
     began = f"{effect.name} started and did not commit"
-    if error := " ".join(str(effect.row.get("error", "")).split()):
+    if error := " ".join((effect.error or "").split()):
         began += f" (last error: {cut(error, ERROR_SHOWN)})"
     doubt = f"in doubt since {spelled(since)}" if since else "in doubt"
     lives = ends is not None and now < ends
-    repeats = effect.row.get("in_doubt") == InDoubt.RETRY
+    repeats = effect.in_doubt == InDoubt.RETRY
     if repeats and lives and ends is not None:
         return (
             f"{doubt}: {began}; its key is honoured until {spelled(ends)}: a retry that ends before"

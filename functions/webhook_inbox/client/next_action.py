@@ -1,7 +1,7 @@
 """The next action for an event (G9), as steps: sentences, and the commands that they introduce.
 
 Most runs need none: their message or the reconciler continues them. The text then names that step
-and its time. `explain.effects` adds the state of the run's effects.
+and its time. `client.effects` adds the state of the run's effects.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from itertools import takewhile
 from typing import Final
 
+from webhook_inbox.client.effects import RunEffect, Standing, effects_of, verdict
 from webhook_inbox.client.holds import HeldRun
 from webhook_inbox.client.suggestions import PLAIN, Command, Program
 from webhook_inbox.client.times import relative, span, spelled
@@ -28,10 +29,9 @@ from webhook_inbox.handlers.completions.tokens import COMPLETION
 from webhook_inbox.ledger.deadlines import VISIBILITY_TIMEOUT, overdue_at
 from webhook_inbox.ledger.lease import CLOCK_SKEW
 from webhook_inbox.ledger.pauses import RESUMPTIONS, TENANT_RESUMPTION
-from webhook_inbox.ledger.schema import hold_reason
+from webhook_inbox.ledger.schema import EVENT_LIFE, hold_reason
 from webhook_inbox.processor.settlement import ROLLING
 from webhook_inbox.queue.line import TURN
-from webhookctl.explain.effects import Effect, Standing, effects_of, verdict
 
 SHORT: Final = 160
 # The reconciler reads events older than 3 minutes, every five minutes.
@@ -63,9 +63,11 @@ def next_steps(
 ) -> Steps:
     """Returns the next action, or the next automatic step, for the runs that decide the status.
 
-    `program` makes the commands in it.
+    `program` makes the commands in it. The event may expire before its runs.
     """
     status, event = overview.status, overview.event
+    if event.received_at + EVENT_LIFE <= now:
+        return ("Ask the provider to send it again: the event has expired, its runs end with it.",)
     if status is EventStatus.ACCEPTED:
         return _accepted(overview, now, program)
     if status is EventStatus.DONE:
@@ -73,7 +75,10 @@ def next_steps(
     if not overview.runs:
         options = ("--source", event.source, "--handler", "NAME")
         added = program.command("replay", *options, argument=event.event_id)
-        return (f"Nothing to do: {without_runs(overview)}. To add a handler's run:", added)
+        return (
+            f"Nothing to do: {without_runs(event, overview.runs)}. To add a handler's run:",
+            added,
+        )
     limits = max_attempts or {}
     deciding = [run for run in overview.runs if str(run.status) == str(status)]
     return tuple(
@@ -94,7 +99,7 @@ def run_steps(
     *,
     now: datetime,
     limit: int | None = None,
-    effects: Sequence[Effect] | None = None,
+    effects: Sequence[RunEffect] | None = None,
     program: Program = PLAIN,
 ) -> Steps:
     """Returns the next action for a run, and whether a retry is safe.
@@ -116,7 +121,7 @@ def _may_be_repeated(run: Run, now: datetime) -> bool:
 
 
 def _steps(
-    run: Run, now: datetime, limit: int | None, effects: Sequence[Effect], program: Program
+    run: Run, now: datetime, limit: int | None, effects: Sequence[RunEffect], program: Program
 ) -> Steps:
     match run.status:
         case Status.PENDING:
@@ -140,10 +145,9 @@ def _steps(
     return steps
 
 
-def without_runs(overview: Overview) -> str:
+def without_runs(event: StoredEvent, runs: Sequence[Run]) -> str:
     """Returns why an event has no runs; "" if it has any."""
-    event = overview.event
-    if overview.runs or event.runs:
+    if runs or event.runs:
         return ""
     if event.dropped:
         return f"dropped: its body was received before as {event.identical_to}"
@@ -179,7 +183,7 @@ def _accepted(overview: Overview, now: datetime, program: Program) -> Steps:
     )
 
 
-def _held(run: Run, effects: Sequence[Effect], program: Program) -> Steps:
+def _held(run: Run, effects: Sequence[RunEffect], program: Program) -> Steps:
     """Returns a held run's approval request, with the commands that decide it."""
     hold = HeldRun.of(run)
     why = f": {_short(hold.reason)}" if hold.reason else ""
@@ -190,7 +194,7 @@ def _held(run: Run, effects: Sequence[Effect], program: Program) -> Steps:
     happened = _hold_command(program, hold, "approve", "--happened", "--result", "JSON")
     if subject is not None and subject.unrecorded:
         return (words, "To record its result:", happened, "To deny:", deny)
-    if subject is not None and subject.standing is Standing.IN_DOUBT:
+    if subject is not None and subject.state is Standing.IN_DOUBT:
         name = subject.name
         ask = f"Ask the destination, once its slow calls have ended, whether {name} happened."
         again = "If not, do it again with the same key (twice where the destination ignores keys):"

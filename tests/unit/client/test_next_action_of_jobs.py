@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit.handlers.completions.job_stage import Labour
-from webhookctl.explain.next_action import next_steps
+from webhook_inbox.client.next_action import next_steps
 
 
 @pytest.fixture

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from webhook_inbox.client.effects import Standing, effects_of
+from webhook_inbox.client.next_action import next_steps, replay_command, run_steps
 from webhook_inbox.client.suggestions import PLAIN
 from webhook_inbox.domain.model import Attempt, Overview, Run, Status, StoredEvent
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.handlers.approvals.hold import ApprovalRequest
-from webhookctl.explain.effects import Standing, effects_of
-from webhookctl.explain.next_action import next_steps, replay_command, run_steps
 
 NOW = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -489,9 +489,9 @@ def test_a_shared_effect_that_another_event_is_at_is_under_way() -> None:
     busy = row("order", event_id="evt_2", busy_until=to_ms(NOW + MINUTE))
     overview = Overview(EVENT, (run(Status.FAILED),), (busy,))
     [effect] = effects_of(overview, "stripe.fulfil", now=NOW)
-    assert effect.standing is Standing.UNDER_WAY
+    assert effect.state is Standing.UNDER_WAY
     later = NOW + 2 * MINUTE
-    assert effects_of(overview, "stripe.fulfil", now=later)[0].standing is Standing.IN_DOUBT
+    assert effects_of(overview, "stripe.fulfil", now=later)[0].state is Standing.IN_DOUBT
 
 
 def test_each_handler_has_its_own_effects() -> None:

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from tests.webhookctl.explain.test_next_action import MINUTE, NOW, words
+from tests.unit.client.test_next_action import MINUTE, NOW, words
 from webhook_inbox.domain.model import Status
 from webhook_inbox.ledger.pauses import RESUMPTION
 from webhook_inbox.queue.line import TURN

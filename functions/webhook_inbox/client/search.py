@@ -49,7 +49,7 @@ ATTENDED: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class EventQuery:
     """The filters of a search; None matches all.
 
     `status` filters by the handler's run where `handler` is given, otherwise by the event.
@@ -126,7 +126,7 @@ Passing = Callable[[Received], None]
 
 
 def find(
-    table: Table, wanted: Wanted, *, now: datetime, passing: Passing | None = None
+    table: Table, query: EventQuery, *, now: datetime, passing: Passing | None = None
 ) -> Iterator[Overview]:
     """Yields the matching events, newest first, without their bodies.
 
@@ -136,24 +136,24 @@ def find(
     outlives its event by a week; an expired event is shown as far as its runs' rows tell.
     """
     ledger = Ledger(table=table)
-    candidates = _once(filter(wanted.names, _seen(_candidates(ledger, wanted, now), passing)))
-    found = filter(wanted.fits, _read(ledger, table, candidates, wanted, now))
+    candidates = _once(filter(query.names, _seen(_candidates(ledger, query, now), passing)))
+    found = filter(query.fits, _read(ledger, table, candidates, query, now))
     # The due index lists events in the order of their time rounded up to a second.
     for _, second in groupby(found, key=lambda overview: to_seconds(overview.event.received_at)):
         yield from sorted(second, key=lambda overview: _place(overview.event), reverse=True)
 
 
-def _candidates(ledger: Ledger, wanted: Wanted, now: datetime) -> Iterator[Received]:
-    if wanted.status is EventStatus.DEAD_LETTER:
-        return _dead(ledger, wanted)
-    if wanted.status in ATTENDED:
-        return _open(ledger, wanted)
-    high = wanted.until or now
-    arrived = ledger.received(wanted.since or high - WINDOW, high, newest_first=True)
-    if wanted.status is not EventStatus.PROCESSING:
+def _candidates(ledger: Ledger, query: EventQuery, now: datetime) -> Iterator[Received]:
+    if query.status is EventStatus.DEAD_LETTER:
+        return _dead(ledger, query)
+    if query.status in ATTENDED:
+        return _open(ledger, query)
+    high = query.until or now
+    arrived = ledger.received(query.since or high - WINDOW, high, newest_first=True)
+    if query.status is not EventStatus.PROCESSING:
         return arrived
     # The due index lists later attempts of any age, but no first attempts.
-    return merge(arrived, _open(ledger, wanted), key=_newest)
+    return merge(arrived, _open(ledger, query), key=_newest)
 
 
 def _seen(found: Iterator[Received], passing: Passing | None) -> Iterator[Received]:
@@ -177,25 +177,25 @@ def _once(found: Iterator[Received]) -> Iterator[Received]:
             yield event
 
 
-def _dead(ledger: Ledger, wanted: Wanted) -> Iterator[Received]:
+def _dead(ledger: Ledger, query: EventQuery) -> Iterator[Received]:
     """Yields the events of dead runs, newest first; the index has them in this order."""
-    low = DEAD_FROM if wanted.since is None else dead_due_at(wanted.since + RUN_LIFE)
-    high = FOR_EVER if wanted.until is None else dead_due_at(wanted.until + RUN_LIFE + ROUNDED)
-    runs = ledger.dead_runs(low=low, high=high, newest_first=True, selects=wanted.selects)
+    low = DEAD_FROM if query.since is None else dead_due_at(query.since + RUN_LIFE)
+    high = FOR_EVER if query.until is None else dead_due_at(query.until + RUN_LIFE + ROUNDED)
+    runs = ledger.dead_runs(low=low, high=high, newest_first=True, selects=query.selects)
     for _, run in runs:
         if run is not None:
             yield from _event_of(run)
 
 
-def _open(ledger: Ledger, wanted: Wanted) -> Iterator[Received]:
-    """Yields the events of open runs in the wanted status, newest first.
+def _open(ledger: Ledger, query: EventQuery) -> Iterator[Received]:
+    """Yields the events of open runs in the status of the query, newest first.
 
     The index has them in another order. Each pass reads all of it and keeps the newest events
     behind those of the pass before.
     """
     last: Received | None = None
     while True:
-        find_newest = partial(_newest_open, ledger, wanted, last)
+        find_newest = partial(_newest_open, ledger, query, last)
         with ThreadPoolExecutor(WORKERS) as pool:
             kept: list[Received] = []
             for found in pool.map(find_newest, ledger.due_buckets()):
@@ -207,18 +207,18 @@ def _open(ledger: Ledger, wanted: Wanted) -> Iterator[Received]:
 
 
 def _newest_open(
-    ledger: Ledger, wanted: Wanted, last: Received | None, bucket: str
+    ledger: Ledger, query: EventQuery, last: Received | None, bucket: str
 ) -> list[Received]:
     def found() -> Iterator[Received]:
         # A held run is due when its event expires, behind runs that wait for a time.
-        last_due_first = wanted.status is EventStatus.HELD
-        runs = ledger.due_runs(selects=wanted.selects, bucket=bucket, newest_first=last_due_first)
+        last_due_first = query.status is EventStatus.HELD
+        runs = ledger.due_runs(selects=query.selects, bucket=bucket, newest_first=last_due_first)
         for run in runs:
-            if run.status == str(wanted.status):
+            if run.status == str(query.status):
                 yield from _event_of(run)
 
     behind = (event for event in found() if last is None or _place(event) < _place(last))
-    return nlargest(KEPT, filter(wanted.names, behind), key=_place)
+    return nlargest(KEPT, filter(query.names, behind), key=_place)
 
 
 def _event_of(run: Run) -> Iterator[Received]:
@@ -256,10 +256,10 @@ def _place(found: Received | StoredEvent) -> tuple[datetime, str, str]:
 
 
 def _read(
-    ledger: Ledger, table: Table, found: Iterator[Received], wanted: Wanted, now: datetime
+    ledger: Ledger, table: Table, found: Iterator[Received], query: EventQuery, now: datetime
 ) -> Iterator[Overview]:
     """Returns the events that exist, in order."""
-    by_run = wanted.status in {*ATTENDED, EventStatus.PROCESSING}
+    by_run = query.status in {*ATTENDED, EventStatus.PROCESSING}
 
     def one(event: Received) -> Overview | None:
         overview = ledger.overview(event.source, event.event_id, now=now)

@@ -1,1 +1,0 @@
-"""Explains events and runs: effects, retry safety and the next action."""
