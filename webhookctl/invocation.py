@@ -17,14 +17,11 @@ import typer
 from webhook_inbox.adapters.system import SystemClock, SystemRandomness
 from webhook_inbox.client.client import InboxClient
 from webhook_inbox.client.connection import Selection, connect
-from webhook_inbox.client.names import require_known
 from webhook_inbox.client.suggestions import Program
 from webhook_inbox.client.target import NoStack, Target
 from webhook_inbox.domain.audit import Actor, AuditedAction
-from webhook_inbox.domain.model import Overview, Run
 from webhook_inbox.domain.ports import Clock
 from webhook_inbox.ledger import audit
-from webhook_inbox.ledger.schema import dedupe_key
 from webhookctl.display.output import Output
 from webhookctl.display.times import require_window
 from webhookctl.errors import CommandError
@@ -162,26 +159,6 @@ class Invocation:
         counts = Counter[str]()
         yield counts
         recorded.conclude(counts)
-
-    def overviews(self, event_id: str, source: str | None, **reading: bool) -> list[Overview]:
-        """Returns the events with this id, of the source or of any source."""
-        ledger = self.target.ledger(with_bodies=reading.get("with_body", False))
-        names = [source] if source else list(self.target.urls)
-        key, now = dedupe_key(event_id), self.clock.now()
-        found = (ledger.overview(name, key, now=now, **reading) for name in names)
-        return [overview for overview in found if overview is not None]
-
-    def runs(self, event_id: str, source: str | None, handler: str | None) -> list[Run]:
-        """Returns the runs of the events with this id; raises CommandError for unknown names."""
-        found = [
-            run
-            for overview in self.overviews(event_id, source)
-            for run in overview.runs
-            if handler in {None, run.handler}
-        ]
-        if not found:
-            require_known(self.target, source=source, handler=handler)
-        return found
 
     def with_options(self, options: dict[str, Any]) -> "Invocation":
         """Returns the invocation with the options given after the command's name."""

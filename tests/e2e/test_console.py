@@ -158,8 +158,8 @@ class Stage:
         return self.inbox.runs("github", event_id)[ANNOUNCE]
 
     def _is_erased(self, event_id: str) -> bool:
-        found = self.call.overviews(event_id, "lab")
-        return all(each.event.erased_at is not None for each in found)
+        found = self.call.client.events.get(event_id, source="lab")
+        return found.event.erased_at is not None
 
 
 SCENES: dict[str, Callable[[Stage], Scene]] = {

@@ -9,7 +9,6 @@ from typing import Any, Final, TypeVar
 from webhook_inbox.client.budget import SECONDS, BoundedTable
 from webhook_inbox.client.cached import Cached
 from webhook_inbox.client.client import InboxClient
-from webhook_inbox.client.evidence import Logs
 from webhook_inbox.client.metered import MeteredTable
 from webhook_inbox.client.names import known_manifest
 from webhook_inbox.client.suggestions import Program
@@ -194,19 +193,9 @@ class ConsoleInbox:
         return Ledger(table=self.table)
 
     @property
-    def ledger_with_bodies(self) -> Ledger:
-        """The ledger for the page of one body."""
-        return Ledger(table=self.table, blobs=self.target.blobs)
-
-    @property
     def manifest(self) -> Manifest:
         """The deployed sources and handlers; empty where they cannot be read."""
         return known_manifest(self.target)
-
-    @property
-    def logs(self) -> Logs:
-        """Makes the links to log lines."""
-        return Logs(self.target.log_groups, self.target.region)
 
     @property
     def is_production(self) -> bool:

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from webhook_inbox.client.errors import NotFound
-from webhook_inbox.client.lookup import find_overviews, sources_of, the_one
+from webhook_inbox.client.lookup import the_one
 from webhook_inbox.client.operation import Operation
 from webhook_inbox.client.scope import Scope
 from webhook_inbox.domain.audit import Actor, AuditedAction, EventName
@@ -112,9 +112,9 @@ def find_erasable(scope: Scope, event_id: str, source: str | None) -> ErasableEv
         NotFound: there is no such event.
         Refused: several sources have an event with this id.
     """
-    if event_id and not find_overviews(scope, event_id, source):
+    if event_id and not scope.overviews(event_id, source):
         stored = dedupe_key(event_id)
-        names = [EventName(each, stored) for each in sources_of(scope, source)]
+        names = [EventName(each, stored) for each in scope.sources(source)]
         left = [name for name in names if has_remains(scope.table, scope.target.blobs, name)]
         if len(left) == 1:
             return ErasableEvent(*left[0], runs=0)

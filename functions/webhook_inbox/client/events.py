@@ -19,7 +19,7 @@ from webhook_inbox.client.event_state import EventDetails, EventState
 from webhook_inbox.client.evidence import Logs
 from webhook_inbox.client.exporting import INDEX_LAG, EventExport, LineForm, files_at, whole_hours
 from webhook_inbox.client.listing import Listing
-from webhook_inbox.client.lookup import at_present, conflicts_of, sources_of, the_one
+from webhook_inbox.client.lookup import at_present, conflicts_of, the_one
 from webhook_inbox.client.names import known_source, require_known
 from webhook_inbox.client.personal import Masks
 from webhook_inbox.client.scope import Scope
@@ -175,7 +175,7 @@ class Events:
         scope, now, count = self._scope, self._scope.clock.now(), 0
         high = until or now
         low = since or high - WINDOW
-        for name in sources_of(scope, source):
+        for name in scope.sources(source):
             for each in find_ignored(scope.table, name, since=low, until=high, now=now):
                 if type_ is None or (each.type is not None and matches((type_,), each.type)):
                     count += 1

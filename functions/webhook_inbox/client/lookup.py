@@ -45,23 +45,6 @@ class EventConflict:
         )
 
 
-def sources_of(scope: Scope, source: str | None) -> list[str]:
-    """Returns the source, or all sources of the inbox."""
-    return [source] if source else list(scope.target.urls)
-
-
-def find_overviews(
-    scope: Scope, event_id: str, source: str | None, *, with_body: bool = False
-) -> list[Overview]:
-    """Returns the events with this id, of the source or of any source."""
-    ledger, now = scope.ledger(with_bodies=with_body), scope.clock.now()
-    found = (
-        ledger.overview(name, dedupe_key(event_id), now=now, with_body=with_body)
-        for name in sources_of(scope, source)
-    )
-    return [overview for overview in found if overview is not None]
-
-
 def the_one(
     scope: Scope, event_id: str, source: str | None, *, with_body: bool = False
 ) -> Overview:
@@ -75,12 +58,12 @@ def the_one(
     if not event_id:
         listed = scope.program.command("inbox list")
         raise NotFound(f"EVENT_ID is empty: use an id from `{listed}`")
-    found = find_overviews(scope, event_id, source, with_body=with_body)
+    found = scope.overviews(event_id, source, with_body=with_body)
     if len(found) > 1:
         names = ", ".join(overview.event.source for overview in found)
         raise Refused(f"{event_id} exists in {names}: choose one with --source")
     if not found:
-        raise NotFound(_unknown(scope, dedupe_key(event_id), sources_of(scope, source)))
+        raise NotFound(_unknown(scope, dedupe_key(event_id), scope.sources(source)))
     return found[0]
 
 

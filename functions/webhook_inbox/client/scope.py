@@ -64,12 +64,24 @@ class Scope:
         """Returns the ledger; reading bodies needs permission for the bucket."""
         return Ledger(table=self.table, blobs=self.target.blobs if with_bodies else None)
 
-    def overviews(self, event_id: str, source: str | None = None) -> Sequence[Overview]:
+    def overviews(
+        self, event_id: str, source: str | None = None, *, with_body: bool = False
+    ) -> Sequence[Overview]:
         """Returns the events with this id, of the source or of any source."""
-        ledger, key, now = self.ledger(), dedupe_key(event_id), self.clock.now()
-        names = [source] if source else list(self.target.urls)
-        found = (ledger.overview(name, key, now=now) for name in names)
+        ledger, key, now = (
+            self.ledger(with_bodies=with_body),
+            dedupe_key(event_id),
+            self.clock.now(),
+        )
+        found = (
+            ledger.overview(name, key, now=now, with_body=with_body)
+            for name in self.sources(source)
+        )
         return [overview for overview in found if overview is not None]
+
+    def sources(self, source: str | None = None) -> list[str]:
+        """Returns the source, or all sources of the inbox."""
+        return [source] if source else list(self.target.urls)
 
     def require_write(self) -> None:
         """Raises Refused for a client that only reads; each operation that changes begins so."""

@@ -16,7 +16,7 @@ from webhookctl.console.event_offers import next_steps_of, offers_of
 from webhookctl.console.inbox import ConsoleInbox
 from webhookctl.console.requests import Pages
 from webhookctl.console.timeline import timeline_of
-from webhookctl.console.verification import verification_of
+from webhook_inbox.client.verification import verification_of
 from webhookctl.console.views import Views, event_path
 from webhookctl.display.copies import Form, copy_of
 from webhookctl.errors import CommandError, explain
