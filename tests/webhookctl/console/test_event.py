@@ -222,3 +222,10 @@ def test_a_held_run_is_on_the_timeline_until_now(inbox: Inbox) -> None:
     [held] = [each for each in line.spans if each.kind == "held"]
     assert (held.end - held.start, held.outcome) == (timedelta(hours=2), "held")
     assert line.length >= timedelta(hours=2)
+
+
+def test_an_unknown_event_and_one_of_an_unknown_source_have_an_error(browser: Browser) -> None:
+    for source in ("acme", "acne"):
+        answer = browser.get(f"/event?source={source}&id=evt-9")
+        assert answer.status_code == 409
+        assert f"no event evt-9 of {source}: it has expired" in unescape(answer.text)

@@ -7,13 +7,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from webhook_inbox.client.errors import NotFound, OperationError
+from webhook_inbox.client.client import InboxClient
+from webhook_inbox.client.errors import NotFound, WrongArgument
 from webhook_inbox.client.event_state import EventDetails
 from webhook_inbox.client.names import known_source
 from webhook_inbox.domain.errors import InboxError
 from webhookctl.console.body_tree import BODY_LIMIT, tree_of
 from webhookctl.console.event_offers import next_steps_of, offers_of
-from webhookctl.console.inbox import ConsoleInbox
+from webhookctl.console.inbox import PARTLY, ConsoleInbox
 from webhookctl.console.requests import Pages
 from webhookctl.console.timeline import timeline_of
 from webhook_inbox.client.verification import verification_of
@@ -51,7 +52,8 @@ class EventPages:
         return self._body(request, part) if part else self._page(request)
 
     def _page(self, request: Request) -> Response:
-        inbox, details = self._inbox, self._get(request)
+        inbox, client = self._inbox, self._inbox.reading()
+        details = _get(client, request)
         event, now = details.event, inbox.clock.now()
         offers = offers_of(details, now)
         return self._views.page(
@@ -68,21 +70,12 @@ class EventPages:
                 (title, event_path(event.source, event.event_id, part=part))
                 for part, title in COPIES.items()
             ],
+            partly=PARTLY if client.is_cut else "",
             done=self._views.message(request.query_params.get("done", "")),
         )
 
-    def _get(self, request: Request, *, with_body: bool = False) -> EventDetails:
-        source, event_id = (request.query_params.get(name, "") for name in ("source", "id"))
-        client = self._inbox.reading()
-        try:
-            return client.events.get(event_id, source=source, with_body=with_body)
-        except OperationError as error:
-            raise NotFound(
-                f"no event {event_id} of {source}: it has expired, or its id is another one"
-            ) from error
-
     def _body(self, request: Request, part: str) -> Response:
-        event = self._get(request, with_body=True).event
+        event = _get(self._inbox.reading(), request, with_body=True).event
         if part == "download" or len(event.body) > BODY_LIMIT:
             return _download(event.event_id, event.body)
         return self._views.fragment(
@@ -98,6 +91,16 @@ class EventPages:
         except (CommandError, InboxError) as error:
             text, notes = "", [explain(error)]
         return self._views.fragment("event/copy.html", title=COPIES[form], text=text, notes=notes)
+
+
+def _get(client: InboxClient, request: Request, *, with_body: bool = False) -> EventDetails:
+    source, event_id = (request.query_params.get(name, "") for name in ("source", "id"))
+    try:
+        return client.events.get(event_id, source=source, with_body=with_body)
+    except (NotFound, WrongArgument) as error:
+        raise NotFound(
+            f"no event {event_id} of {source}: it has expired, or its id is another one"
+        ) from error
 
 
 def _download(event_id: str, content: bytes) -> Response:
