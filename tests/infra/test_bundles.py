@@ -132,6 +132,15 @@ def test_what_works_at_build_time_stays_home(functions: Path) -> None:
         assert (shipped / "domain" / "manifest.py").is_file()
 
 
+@pytest.mark.parametrize("bundle", CONTENTS)
+@pytest.mark.parametrize("package", ["client", "testing"])
+def test_no_bundle_ships_a_package_for_programs_and_tests(
+    functions: Path, bundle: str, package: str
+) -> None:
+    shipped = files(workshop(functions).make(bundle).directory)
+    assert not [name for name in shipped if name.startswith(f"webhook_inbox/{package}/")]
+
+
 def test_everything_left_out_exists(functions: Path) -> None:
     """A renamed file must not slip into the bundles."""
     assert all((LIBRARY / name).is_dir() for name in LEFT_OUT)

@@ -21,9 +21,9 @@ from webhook_inbox.configuration.handler_modules import (
 )
 from webhook_inbox.domain.errors import ConfigurationError
 
-# The packages that no bundle has. The compiled manifest replaces the configuration, which keeps
-# pydantic out of ingest's cold start.
-LEFT_OUT: Final = ("configuration/", "testing/", "adapters/memory/")
+# The packages that no bundle has. The client is for operators' programs. The compiled manifest
+# replaces the configuration, which keeps pydantic out of ingest's cold start.
+LEFT_OUT: Final = ("client/", "configuration/", "testing/", "adapters/memory/")
 # The modules of the processor's bundle, and those of Lambda's runtime for Python.
 OURS: Final = frozenset({"compiled_manifest", "handlers", "processor", "webhook_inbox"})
 RUNTIME: Final = frozenset(
