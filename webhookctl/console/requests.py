@@ -5,17 +5,16 @@ from collections.abc import Callable, Mapping
 from typing import Final
 from urllib.parse import parse_qsl
 
-from botocore.exceptions import BotoCoreError, ClientError
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
-from webhook_inbox.domain.errors import InboxError, Unavailable
+from webhook_inbox.domain.errors import InboxError
 from webhookctl.console.filters import BadFilter
 from webhookctl.console.guard import Session
 from webhookctl.console.inbox import ConsoleInbox
 from webhookctl.console.views import Views
-from webhookctl.errors import CommandError, explain
+from webhookctl.errors import CommandError, explain, is_unavailable
 
 # Bytes; the longest form has a reason and a filter.
 FORM_LIMIT: Final = 64 * 1024
@@ -89,7 +88,7 @@ def told_of(error: Exception) -> tuple[int, str]:
     """Returns the HTTP status and the text of an error."""
     if isinstance(error, BadFilter):
         return 400, str(error)
-    if isinstance(error, Unavailable | BotoCoreError | ClientError):
+    if is_unavailable(error):
         return 503, explain(error)
     return 409 if isinstance(error, CommandError | InboxError) else 500, explain(error)
 

@@ -9,9 +9,10 @@ from botocore.exceptions import ClientError
 
 from tests.webhookctl.commands.stage import Cli, Inbox
 from webhook_inbox.adapters.aws.errors import translated
+from webhook_inbox.adapters.aws.remedies import LOG_IN
 from webhook_inbox.domain.errors import ConfigurationError
 from webhookctl.__main__ import main
-from webhookctl.errors import LOG_IN, CommandError, explain
+from webhookctl.errors import CommandError, explain
 from webhookctl.invocation import World
 
 

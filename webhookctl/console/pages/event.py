@@ -11,13 +11,13 @@ from webhook_inbox.client.client import InboxClient
 from webhook_inbox.client.errors import NotFound, WrongArgument
 from webhook_inbox.client.event_state import EventDetails
 from webhook_inbox.client.names import known_source
+from webhook_inbox.client.verification import verification_of
 from webhook_inbox.domain.errors import InboxError
 from webhookctl.console.body_tree import BODY_LIMIT, tree_of
 from webhookctl.console.event_offers import next_steps_of, offers_of
 from webhookctl.console.inbox import PARTLY, ConsoleInbox
 from webhookctl.console.requests import Pages
 from webhookctl.console.timeline import timeline_of
-from webhook_inbox.client.verification import verification_of
 from webhookctl.console.views import Views, event_path
 from webhookctl.display.copies import Form, copy_of
 from webhookctl.errors import CommandError, explain
