@@ -6,8 +6,8 @@ from typing import Annotated, Final
 import typer
 
 from webhook_inbox.client.alarms import IN_ALARM, OK, Alarm
+from webhook_inbox.domain.printable import counted
 from webhookctl.command_tree import CommandTree
-from webhookctl.display.output import counted
 from webhookctl.display.table import Column, Fit
 from webhookctl.invocation import By, Invocation, takes_options
 

@@ -7,8 +7,8 @@ import typer
 from webhook_inbox.configuration.check_warnings import warnings
 from webhook_inbox.configuration.inbox_toml import ThrottleSpec
 from webhook_inbox.domain.manifest import SPLIT, HandlerSpec, Manifest, SourceSpec
+from webhook_inbox.domain.printable import counted
 from webhookctl.checkout import Checkout
-from webhookctl.display.output import counted
 from webhookctl.display.table import Column, Fit
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, Stage, offline

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from webhook_inbox.domain.printable import counted
 from webhookctl.conformance import BadVector, Verdict, judge, read
-from webhookctl.display.output import counted
 from webhookctl.display.table import Column
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, offline, read_bytes

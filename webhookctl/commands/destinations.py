@@ -7,8 +7,8 @@ import typer
 
 from webhook_inbox.client.destinations import ChangedCircuit, DestinationStatus
 from webhook_inbox.client.times import relative, span
+from webhook_inbox.domain.printable import counted
 from webhookctl.command_tree import CommandTree
-from webhookctl.display.output import counted
 from webhookctl.display.table import Column, Fit
 from webhookctl.invocation import By, Invocation, Why, takes_options
 

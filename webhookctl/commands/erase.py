@@ -6,8 +6,8 @@ import typer
 
 from webhook_inbox.client.erasing import TenantErasureCounts
 from webhook_inbox.domain.audit import Actor
+from webhook_inbox.domain.printable import counted
 from webhookctl.display.erasure import erasure_notes
-from webhookctl.display.output import counted
 from webhookctl.invocation import By, Invocation, Reason, Source, takes_options
 
 EventId = Annotated[

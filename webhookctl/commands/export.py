@@ -9,11 +9,11 @@ import typer
 from webhook_inbox.client.event_state import EventState
 from webhook_inbox.client.exporting import ExportedEvent
 from webhook_inbox.domain.model import StoredEvent
+from webhook_inbox.domain.printable import counted
 from webhookctl.display.copies import PERSONAL, Form, local_url, test_of, unsigned
 from webhookctl.display.event import export_object
 from webhookctl.display.generated_curl import curl
 from webhookctl.display.generated_test import GeneratedTest
-from webhookctl.display.output import counted
 from webhookctl.display.times import moment
 from webhookctl.errors import CommandError
 from webhookctl.invocation import (

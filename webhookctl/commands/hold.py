@@ -10,9 +10,9 @@ import typer
 from webhook_inbox.client.holds import DecidedHold, HeldRun, HoldDecision, HoldFilter
 from webhook_inbox.client.operation import Operation
 from webhook_inbox.domain.model import ApprovalOutcome
+from webhook_inbox.domain.printable import counted
 from webhook_inbox.domain.timestamps import EPOCH
 from webhookctl.command_tree import CommandTree
-from webhookctl.display.output import counted
 from webhookctl.display.runs import people_line, unannounced_lines
 from webhookctl.display.table import Column, Fit
 from webhookctl.display.times import moment

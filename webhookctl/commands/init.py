@@ -20,7 +20,7 @@ from webhook_inbox.configuration.addresses import MEANING, kind_of
 from webhook_inbox.configuration.destination import Destination
 from webhook_inbox.configuration.document import Alarms
 from webhook_inbox.domain.manifest import SINK
-from webhookctl.display.output import counted
+from webhook_inbox.domain.printable import counted
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, offline
 

@@ -10,8 +10,8 @@ import typer
 from webhook_inbox.client.body_search import BodyMatch, BodySearch, require_expression
 from webhook_inbox.client.errors import WrongArgument
 from webhook_inbox.client.times import iso, span
-from webhook_inbox.domain.printable import cut
-from webhookctl.display.output import counted, priced
+from webhook_inbox.domain.printable import counted, cut
+from webhookctl.display.output import priced
 from webhookctl.display.table import Column, Fit
 from webhookctl.display.times import moment
 from webhookctl.invocation import (

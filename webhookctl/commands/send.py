@@ -9,12 +9,12 @@ import typer
 
 from webhook_inbox import providers
 from webhook_inbox.domain.manifest import LOCAL, SourceSpec
+from webhook_inbox.domain.printable import counted
 from webhookctl.checkout import Checkout
 from webhookctl.commands.secrets import read_value
 from webhookctl.deliveries.post import Answer, post
 from webhookctl.deliveries.samples import Draft, Forge
 from webhookctl.deliveries.signing import address_of, stored_secret
-from webhookctl.display.output import counted
 from webhookctl.display.table import Column, Fit
 from webhookctl.invocation import EXPOSED, Invocation, SecretEnv, secret_of, takes_options
 

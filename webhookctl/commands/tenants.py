@@ -5,8 +5,8 @@ from typing import Annotated, Final
 import typer
 
 from webhook_inbox.client.tenants import TenantState
+from webhook_inbox.domain.printable import counted
 from webhookctl.command_tree import CommandTree
-from webhookctl.display.output import counted
 from webhookctl.display.pauses import pause_text
 from webhookctl.display.table import Column, Fit
 from webhookctl.invocation import By, Invocation, Why, takes_options

@@ -16,13 +16,13 @@ from webhook_inbox.client.rejected import RejectionFilter
 from webhook_inbox.client.runs import JobResult
 from webhook_inbox.client.suggestions import Command as CommandLine
 from webhook_inbox.client.suggestions import Program
+from webhook_inbox.domain.printable import counted
 from webhookctl.checkout import Checkout, declared_manifest
 from webhookctl.console.commands import Told, told
 from webhookctl.console.inbox import ConsoleInbox
 from webhookctl.console.requests import Form, Pages
 from webhookctl.console.views import Views, event_path
 from webhookctl.display.erasure import erasure_notes
-from webhookctl.display.output import counted
 from webhookctl.display.rejected import why_text
 from webhookctl.display.run_changes import completion_note, skip_note
 from webhookctl.errors import CommandError

@@ -13,9 +13,9 @@ from webhook_inbox.client.target import Target
 from webhook_inbox.domain import metrics
 from webhook_inbox.domain.metrics import Metric, namespace
 from webhook_inbox.domain.model import Overview, Run
+from webhook_inbox.domain.printable import counted
 from webhook_inbox.queue.outcomes import RunOutcome
 from webhookctl.console.inbox import ConsoleInbox
-from webhookctl.display.output import counted
 from webhookctl.preflight.reader import Reader
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

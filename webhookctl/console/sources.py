@@ -6,9 +6,9 @@ from typing import Final
 from webhook_inbox.client.diagnosis.diagnose import Diagnosis
 from webhook_inbox.client.sources import BACK, SourceState
 from webhook_inbox.client.times import span
+from webhook_inbox.domain.printable import counted
 from webhookctl.checkout import Checkout
 from webhookctl.console.inbox import ConsoleInbox
-from webhookctl.display.output import counted
 
 SECONDS: Final = 0.5
 CURRENT: Final = ("the current value", "the previous value")

@@ -5,9 +5,9 @@ from typing import Any, Final
 from webhook_inbox.client.audit import REPLAY_DEFAULTS
 from webhook_inbox.client.times import iso
 from webhook_inbox.domain.audit import AuditedAction, AuditEntry
+from webhook_inbox.domain.printable import counted
 from webhookctl.display.history import action_object
 from webhookctl.display.json_object import json_object
-from webhookctl.display.output import counted
 
 UNFINISHED: Final = "not finished"
 # The subject of an action that is not about events: the first of these in its request.

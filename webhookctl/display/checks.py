@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from webhookctl.display.output import Output, counted
+from webhook_inbox.domain.printable import counted
+from webhookctl.display.output import Output
 from webhookctl.preflight.result import Level, Result
 
 LEVEL: Final = 9  # columns of a level and its gap

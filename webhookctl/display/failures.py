@@ -5,8 +5,9 @@ from typing import Any
 
 from webhook_inbox.client.failures import FailureGroup, FailureSummary
 from webhook_inbox.client.times import relative
+from webhook_inbox.domain.printable import counted
 from webhookctl.display.json_object import fields_object, json_object
-from webhookctl.display.output import Output, counted
+from webhookctl.display.output import Output
 
 
 @json_object.register

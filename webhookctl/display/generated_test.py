@@ -10,7 +10,7 @@ from textwrap import wrap
 from typing import Final
 
 from webhook_inbox.domain.model import Run, Status, StoredEvent
-from webhookctl.display.output import counted
+from webhook_inbox.domain.printable import counted
 from webhookctl.display.untrusted import printable, printable_lines
 
 # Larger bodies are written to a file of their own.

@@ -10,10 +10,10 @@ from webhook_inbox.client.history import Happening
 from webhook_inbox.client.suggestions import Command
 from webhook_inbox.client.times import iso, relative, span, spelled
 from webhook_inbox.domain.model import Attempt, Run, StoredEvent
-from webhook_inbox.domain.printable import cut
+from webhook_inbox.domain.printable import counted, cut
 from webhook_inbox.domain.trace import Trace
 from webhookctl.display.history import action_line
-from webhookctl.display.output import Output, counted
+from webhookctl.display.output import Output
 from webhookctl.display.runs import approval_line, effect_line, hold_lines, wait_line
 from webhookctl.display.table import GAP
 

@@ -29,11 +29,6 @@ CONTINUED: Final = " \\"
 Advance = Callable[[int], None]
 
 
-def counted(count: int, thing: str, things: str = "") -> str:
-    """Returns `1 run`, `2 runs`."""
-    return f"{count} {thing if count == 1 else things or thing + 's'}"
-
-
 def priced(dollars: float) -> str:
     """Returns `less than 0.01 dollars`, or the amount with two digits."""
     return "less than 0.01 dollars" if dollars < 0.01 else f"about {dollars:.2f} dollars"

@@ -3,8 +3,8 @@
 from typing import Any, Final
 
 from webhook_inbox.client.sources import ASKED, MissingEvent, Reconciliation
+from webhook_inbox.domain.printable import counted
 from webhookctl.display.json_object import json_object
-from webhookctl.display.output import counted
 from webhookctl.display.table import Column, Fit
 from webhookctl.invocation import Invocation
 

@@ -6,8 +6,9 @@ from typing import Final
 
 from webhook_inbox.client.rejected import FullMinutes, Rejection, ReleaseOutcome, ReleaseResult
 from webhook_inbox.client.suggestions import Program
+from webhook_inbox.domain.printable import counted
 from webhookctl.display.json_object import json_object
-from webhookctl.display.output import Output, counted
+from webhookctl.display.output import Output
 from webhookctl.display.table import GAP, Column, Fit
 from webhookctl.invocation import Invocation
 

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from webhook_inbox.client.replays import ReplayPlan, RunningReplay
+from webhook_inbox.domain.printable import counted
 from webhook_inbox.domain.replay_cost import estimate
 from webhook_inbox.domain.replay_report import ReplayOutcome, ReplayReport, most
 from webhookctl.display.json_object import json_object
-from webhookctl.display.output import Output, counted, priced
+from webhookctl.display.output import Output, priced
 from webhookctl.display.table import Column, Fit
 
 COLUMNS: Final = (

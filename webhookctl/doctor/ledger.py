@@ -8,10 +8,10 @@ from typing import Final
 from webhook_inbox.client.times import iso, span
 from webhook_inbox.destinations.circuit import Phase, breaker_key, circuit_from
 from webhook_inbox.domain.model import Run, Status
+from webhook_inbox.domain.printable import counted
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger.pauses import RESUMPTIONS, controls
 from webhook_inbox.ledger.schema import live
-from webhookctl.display.output import counted
 from webhookctl.doctor.examination import Examination
 from webhookctl.preflight.result import Level, Result
 

@@ -9,9 +9,8 @@ from typing import Any, Final
 
 from webhook_inbox.client.suggestions import quoted
 from webhook_inbox.client.times import span
-from webhook_inbox.domain.printable import cut
+from webhook_inbox.domain.printable import counted, cut
 from webhook_inbox.domain.timestamps import from_ms, to_ms
-from webhookctl.display.output import counted
 from webhookctl.doctor.examination import Examination
 from webhookctl.preflight.result import Level, Result
 

@@ -11,7 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from webhook_inbox.client.times import span
 from webhook_inbox.domain.metrics import CATALOGUE
-from webhookctl.display.output import counted
+from webhook_inbox.domain.printable import counted
 from webhookctl.display.table import wrapped
 from webhookctl.display.untrusted import printable, printable_lines
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from webhookctl.display.output import counted
+from webhook_inbox.domain.printable import counted
 from webhookctl.preflight.plan import Plan, Template
 from webhookctl.preflight.result import Result
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
-from webhookctl.display.output import counted
+from webhook_inbox.domain.printable import counted
 from webhookctl.preflight.plan import Plan
 from webhookctl.preflight.reader import Reader
 from webhookctl.preflight.result import CDK, Result

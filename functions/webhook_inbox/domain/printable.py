@@ -19,6 +19,11 @@ def printable(value: object) -> str:
     return "".join(c if _shows(c) else _escape(c) for c in str(value))
 
 
+def counted(count: int, thing: str, things: str = "") -> str:
+    """Returns `1 run`, `2 runs`."""
+    return f"{count} {thing if count == 1 else things or thing + 's'}"
+
+
 def cut(text: str, limit: int) -> str:
     """Returns a text of at most `limit` characters, the last one `…` where it was longer."""
     return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from webhook_inbox.client.suggestions import quoted
-from webhookctl.display.output import Output, counted
+from webhook_inbox.domain.printable import counted
+from webhookctl.display.output import Output
 from webhookctl.display.table import Column, Fit
 from webhookctl.display.untrusted import printable, printable_lines
 

@@ -11,12 +11,12 @@ from webhook_inbox.client.destinations import DestinationStatus, OldestRun
 from webhook_inbox.client.handlers import HandlerState
 from webhook_inbox.client.tenants import TenantState
 from webhook_inbox.client.times import iso
+from webhook_inbox.domain.printable import counted
 from webhookctl.console import actions
 from webhookctl.console.inbox import ConsoleInbox
 from webhookctl.console.requests import Pages
 from webhookctl.console.tables import Cell, Row, RowAction, event, text
 from webhookctl.console.views import Views
-from webhookctl.display.output import counted
 from webhookctl.display.pauses import pause_text
 
 
