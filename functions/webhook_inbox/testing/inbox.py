@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import nullcontext
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from webhook_inbox.adapters.memory import ManualClock, MemorySecrets, MemoryTable
 from webhook_inbox.adapters.system import SystemClock
@@ -19,6 +19,9 @@ from webhook_inbox.testing.runs import HandlerRun
 from webhook_inbox.testing.runtime import InMemoryRuntime
 from webhook_inbox.testing.samples import values
 from webhook_inbox.testing.worker import Crash, CrashPlace, Moment, Step
+
+if TYPE_CHECKING:
+    from webhook_inbox.client import InboxClient
 
 __tracebackhide__ = hidden
 
@@ -163,6 +166,15 @@ class Inbox:
     def now(self) -> datetime:
         """The time."""
         return self._clock.now()
+
+    @property
+    def client(self) -> "InboxClient":
+        """The operations on the inbox, as `webhook_inbox.client` offers them for a stack.
+
+        Workers process what an operation sends while it waits, or when the test advances the time.
+        There are no secrets to change, no alarms and no depth of queues in memory.
+        """
+        return self._runtime.client
 
     @property
     def table(self) -> MemoryTable:

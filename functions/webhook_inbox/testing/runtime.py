@@ -7,7 +7,8 @@ due time to the next.
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook_inbox.adapters.memory import ManualClock, MemorySecrets, memory_ports
 from webhook_inbox.adapters.memory.ports import RECEIVES
@@ -16,6 +17,7 @@ from webhook_inbox.domain.audit import Actor, Proof
 from webhook_inbox.domain.manifest import SPLIT, DestinationSpec
 from webhook_inbox.domain.model import Delivery, Overview, Status
 from webhook_inbox.domain.ports import Message, Ports
+from webhook_inbox.domain.replay_report import ReplayReport
 from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.handlers.approvals.decisions import Approvals
 from webhook_inbox.handlers.completions.receiver import CompletionOutcome, Completions
@@ -37,6 +39,9 @@ from webhook_inbox.testing.fake import Fake
 from webhook_inbox.testing.project import Project
 from webhook_inbox.testing.samples import trusting
 from webhook_inbox.testing.worker import Died, WorkerLife, WorkersTable
+
+if TYPE_CHECKING:
+    from webhook_inbox.client import InboxClient
 
 __tracebackhide__ = hidden
 
@@ -142,8 +147,20 @@ class InMemoryRuntime:
             new_keys=new_keys,
             reason="a test",
         )
-        self._replay.run(request, deadline=self._clock.now() + FUNCTION_TIMEOUT)
+        self._run_replay(request)
         self.work()
+
+    @cached_property
+    def client(self) -> "InboxClient":
+        """The operations on the inbox; workers work while one of them waits."""
+        # The SDK, which few tests need, takes longer to load than the rest of the kit.
+        from webhook_inbox.testing.operations import WorkingClock, client_of  # noqa: PLC0415
+
+        clock = WorkingClock(self._clock, self.pass_time)
+        return client_of(self._project.manifest, self._ports, self._run_replay, clock)
+
+    def _run_replay(self, request: ReplayRequest) -> ReplayReport:
+        return self._replay.run(request, deadline=self._clock.now() + FUNCTION_TIMEOUT)
 
     def complete(self, place: WaitAddress, ending: Ending) -> None:
         """Records the end of a job; raises KitError if no run waits for it."""
