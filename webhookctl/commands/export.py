@@ -94,7 +94,7 @@ def _export_hours(
         since=moment(since, now),
         until=moment(until, now) if until else None,
         source=source,
-        show_personal_to=call.personal_reader(show=show_personal),
+        personal_to=call.personal_reader(show=show_personal),
         form=lambda event: json.dumps(export_object(event), ensure_ascii=False),
     )
     for written in export:
@@ -119,7 +119,7 @@ def _export_event(
     if form is Form.TEST:
         _require_python(output)
     reader = call.personal_reader(show=show_personal)
-    state = call.client.events.export(event_id, source=source, show_personal_to=reader)
+    state = call.client.events.export(event_id, source=source, personal_to=reader)
     if form is Form.TEST:
         _export_test(call, state, handler, output)
         return

@@ -133,7 +133,7 @@ def inspect_event(
     if show_personal and not body:
         raise typer.BadParameter("--show-personal is about the body: add --body")
     reader = call.personal_reader(show=show_personal)
-    found = call.client.events.get(event_id, source=source, with_body=body, show_personal_to=reader)
+    found = call.client.events.get(event_id, source=source, with_body=body, personal_to=reader)
     shown = body_object(found.event.body) if body else {}
     if call.as_json:
         call.output.json({**event_object(found), **shown})

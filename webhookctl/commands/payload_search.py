@@ -75,7 +75,7 @@ def search(  # noqa: PLR0913 - one parameter per option
         source=source,
         type_=type_,
         max_events=max_events,
-        show_personal_to=call.personal_reader(show=show_personal),
+        personal_to=call.personal_reader(show=show_personal),
         passing=lambda: progress.show(found),
     )
     rows: list[tuple[object, ...]] = []

@@ -100,7 +100,7 @@ def show(
         raise typer.BadParameter("--show-personal is about the body: add --body")
     shown: dict[str, str] = {}
     if body:
-        reader = call.actor(None) if show_personal else None
+        reader = call.personal_reader(show=show_personal)
         content = rejected.body(id_, source=rejection.source, personal_to=reader)
         shown = body_object(content)
     if call.as_json:

@@ -18,7 +18,6 @@ from webhook_inbox.client.suggestions import Command as CommandLine
 from webhook_inbox.client.suggestions import Program
 from webhook_inbox.domain.printable import counted
 from webhookctl.checkout import Checkout, declared_manifest
-from webhookctl.console.commands import Told, told
 from webhookctl.console.inbox import ConsoleInbox
 from webhookctl.console.requests import Form, Pages
 from webhookctl.console.views import Views, event_path
@@ -75,15 +74,6 @@ def given_reason(form: Mapping[str, str]) -> str:
 
 def _unchanged(values: Values) -> Values:
     return values
-
-
-def _notes(told: Told) -> str:
-    return " ".join(told.notes)
-
-
-def by_command(command: Callable[..., None], text: Callable[[Told], str] = _notes) -> Perform:
-    """Returns what performs an action by a command."""
-    return lambda inbox, values: text(told(inbox.call, command, **values))
 
 
 def _pause_handler(inbox: ConsoleInbox, values: Values) -> str:

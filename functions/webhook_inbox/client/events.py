@@ -81,7 +81,7 @@ class Events:
         *,
         source: str | None = None,
         with_body: bool = False,
-        show_personal_to: Actor | None = None,
+        personal_to: Actor | None = None,
     ) -> EventDetails:
         """Returns an event, with the place in line of its waiting runs.
 
@@ -89,7 +89,7 @@ class Events:
             event_id: its id at the provider.
             source: its source; needed where several have an event with this id.
             with_body: whether to read its body.
-            show_personal_to: who sees the personal fields of the body, which the audit records
+            personal_to: who sees the personal fields of the body, which the audit records
                 first; None masks them.
 
         Raises:
@@ -100,7 +100,7 @@ class Events:
         """
         scope, now = self._scope, self._scope.clock.now()
         if with_body:
-            overview = self._shown(event_id, source, show_personal_to, "inbox inspect")
+            overview = self._shown(event_id, source, personal_to, "inbox inspect")
         else:
             overview = the_one(scope, event_id, source)
         event = overview.event
@@ -124,13 +124,13 @@ class Events:
         event_id: str,
         *,
         source: str | None = None,
-        show_personal_to: Actor | None = None,
+        personal_to: Actor | None = None,
     ) -> EventState:
         """Returns an event with its body, without what its attempts can be looked up by.
 
         See `get`, also for what it raises.
         """
-        overview = self._shown(event_id, source, show_personal_to, "inbox export")
+        overview = self._shown(event_id, source, personal_to, "inbox export")
         now = self._scope.clock.now()
         return EventState.of(overview, now=now, program=self._scope.program)
 
@@ -192,7 +192,7 @@ class Events:
         source: str | None = None,
         type_: str | None = None,
         max_events: int = 10_000,
-        show_personal_to: Actor | None = None,
+        personal_to: Actor | None = None,
         passing: Callable[[], None] | None = None,
     ) -> BodySearch:
         """Returns the events whose JSON body fulfils a JMESPath expression, newest first.
@@ -206,7 +206,7 @@ class Events:
             source: only of this source.
             type_: only types that match this pattern.
             max_events: the bodies that are read at most.
-            show_personal_to: who sees personal fields in values; see `get`.
+            personal_to: who sees personal fields in values; see `get`.
             passing: called after each body that was read.
 
         Raises:
@@ -218,7 +218,7 @@ class Events:
         require_known(scope.target, source=source, handler=None)
         masks = Masks(
             scope,
-            show_to=show_personal_to,
+            show_to=personal_to,
             command="inbox search",
             expression=expression,
             source=source,
@@ -242,7 +242,7 @@ class Events:
         form: LineForm,
         until: datetime | None = None,
         source: str | None = None,
-        show_personal_to: Actor | None = None,
+        personal_to: Actor | None = None,
     ) -> EventExport:
         """Returns an export of all events of whole hours, which writes while it is iterated.
 
@@ -252,7 +252,7 @@ class Events:
             form: returns the line for an event.
             until: the end of the last hour; by default the present.
             source: only of this source.
-            show_personal_to: who sees personal fields; see `get`.
+            personal_to: who sees personal fields; see `get`.
 
         Raises:
             Refused: no whole hour has ended in this time, `to` names no bucket, or the client only
@@ -268,7 +268,7 @@ class Events:
             )
         require_known(scope.target, source=source, handler=None)
         files = files_at(scope, to)
-        masks = Masks(scope, show_to=show_personal_to, command="inbox export", to=to, source=source)
+        masks = Masks(scope, show_to=personal_to, command="inbox export", to=to, source=source)
         return EventExport(scope, files, hours, source=source, masks=masks, form=form)
 
     def tail(self, query: EventQuery | None = None, *, since: datetime | None = None) -> Tail:

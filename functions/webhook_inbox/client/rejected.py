@@ -17,13 +17,13 @@ from webhook_inbox.client.errors import NotFound, Refused
 from webhook_inbox.client.listing import Listing
 from webhook_inbox.client.names import known_source, require_known
 from webhook_inbox.client.operation import Operation
+from webhook_inbox.client.personal import Masks
 from webhook_inbox.client.scope import Scope
 from webhook_inbox.client.times import iso
 from webhook_inbox.domain.audit import Actor, AuditedAction
 from webhook_inbox.domain.errors import Permanent, Reason
 from webhook_inbox.domain.json_path import fields
 from webhook_inbox.domain.manifest import Manifest
-from webhook_inbox.domain.personal import masked
 from webhook_inbox.domain.ports import Ports
 from webhook_inbox.domain.provider import Provider
 from webhook_inbox.ingest.events import GENERAL_HEADERS
@@ -282,18 +282,12 @@ class RejectedDeliveries:
             Refused: the body is gone, or the client only reads and may not record the audit.
         """
         scope, delivery = self._scope, self._find(id_, source)
-        if personal_to is not None:
-            about = {"command": "rejected show", "delivery": delivery.id}
-            with scope.audited(AuditedAction.SHOW_PERSONAL, personal_to, **about):
-                pass
-        spec = (
-            None if personal_to is not None else scope.target.manifest.sources.get(delivery.source)
-        )
+        masks = Masks(scope, show_to=personal_to, command="rejected show", delivery=delivery.id)
         try:
             body = payloads.unpack(delivery.row, scope.target.blobs)
         except Permanent as error:
             raise Refused(str(error)) from error
-        return body if spec is None else masked(body, spec.personal)
+        return masks.body(delivery.source, body)
 
     def diagnose(self, id_: str, *, source: str, manifest: Manifest | None = None) -> Diagnosis:
         """Explains why a delivery fails with the present secrets.

@@ -115,14 +115,14 @@ def test_personal_fields_are_masked_unless_the_audit_has_a_reader(
     assert audited(inbox) == []
     reader = client.actor()
     with pytest.raises(Refused, match="only reads"):
-        client.reading().events.get("evt-0", with_body=True, show_personal_to=reader)
-    shown = client.events.get("evt-0", with_body=True, show_personal_to=reader)
+        client.reading().events.get("evt-0", with_body=True, personal_to=reader)
+    shown = client.events.get("evt-0", with_body=True, personal_to=reader)
     assert ADA.encode() in shown.event.body
     assert audited(inbox) == ["show-personal"]
     down = Unavailable("dynamodb", "PutItem", "down")
     monkeypatch.setattr(inbox.table, "put", failing(down, prefix="audit#"))
     with pytest.raises(Unavailable):
-        client.events.get("evt-0", with_body=True, show_personal_to=reader)
+        client.events.get("evt-0", with_body=True, personal_to=reader)
 
 
 def test_a_reading_client_erases_nothing(client: InboxClient, inbox: Inbox) -> None:
