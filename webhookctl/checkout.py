@@ -62,11 +62,18 @@ class Checkout:
         return sources[name]
 
 
+def declared_configuration(stage: str) -> Configuration | None:
+    """Returns the configuration of the checkout; None without a valid one."""
+    try:
+        return Checkout.required().configuration(stage)
+    except (CommandError, ConfigurationError):
+        return None
+
+
 def declared_manifest(stage: str) -> Manifest:
     """Returns the sources, destinations and secrets of the checkout; none without a valid one."""
-    try:
-        found = Checkout.required().configuration(stage)
-    except (CommandError, ConfigurationError):
+    found = declared_configuration(stage)
+    if found is None:
         return Manifest()
     return Manifest(sources=found.sources, destinations=found.destinations, secrets=found.secrets)
 

@@ -5,9 +5,9 @@ from webhook_inbox_cdk.processor import Placement
 
 from tests.infra.conftest import Synthesize
 from tests.infra.template import KEPT_ONCE_DEPLOYED, Template, named, survival
+from webhook_inbox.client.health.preflight.concurrency import MAINTENANCE
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import HandlerSpec, LaneSpec
-from webhookctl.preflight.concurrency import MAINTENANCE
 
 QUEUE = "AWS::SQS::Queue"
 MAPPING = "AWS::Lambda::EventSourceMapping"

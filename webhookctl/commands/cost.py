@@ -26,9 +26,8 @@ from webhookctl.cost.shape import Shape
 from webhookctl.display.table import Column, Fit
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, Stage, offline
-from webhookctl.local.deployment.assembly import artifacts
+from webhookctl.local.deployment.assembly import STACK, artifacts
 from webhookctl.local.deployment.synth import run_app
-from webhookctl.preflight.plan import STACK
 
 _SIZE: Final = re.compile(r"([0-9]{1,9})(B|KB|MB)?", re.ASCII | re.IGNORECASE)
 _SIZES: Final = {"": 1, "B": 1, "KB": 1024, "MB": 1024 * 1024}

@@ -4,12 +4,9 @@ from typing import Annotated
 
 import typer
 
-from webhookctl.display.checks import failed, result_object, show, summarize
-from webhookctl.doctor.checks import findings
-from webhookctl.doctor.examination import Examination
-from webhookctl.errors import CommandError
+from webhookctl.checkout import declared_configuration
+from webhookctl.display.checks import failed, print_result, summarize
 from webhookctl.invocation import Invocation, takes_options
-from webhookctl.preflight.reader import Unread
 
 
 @takes_options
@@ -24,17 +21,12 @@ def doctor(
 
     Each finding has its remedy. The exit status is 1 if a check failed.
     """
-    try:
-        exam = Examination.of(call.target, call.clock.now(), call.program)
-    except Unread as error:
-        raise CommandError(f"the stack's resources cannot be listed: {error}") from error
+    results = call.client.health.examine(
+        configuration=declared_configuration(call.client.target.stage), start_drift=drift
+    )
     found = []
-    for result in findings(exam, start_drift=drift):
+    for result in results:
         found.append(result)
-        if call.as_json:
-            call.output.json(result_object(result))
-        else:
-            show(call.output, [result])
-    if not call.as_json:
-        summarize(call.output, found)
+        print_result(call.output, result)
+    summarize(call.output, found)
     raise typer.Exit(int(failed(found)))

@@ -8,17 +8,16 @@ from typing import Annotated, Final
 
 import typer
 
-from webhook_inbox.adapters.aws.account import resolve
 from webhook_inbox.client.connection import LOCAL, VARIABLE
+from webhook_inbox.client.health.preflight.checks import check_account
+from webhook_inbox.client.health.preflight.identity import cdk_settings
+from webhook_inbox.client.health.preflight.plan import DeploymentPlan
 from webhookctl.checkout import Checkout
-from webhookctl.display.checks import failed, result_object, show, summarize
+from webhookctl.display.checks import failed, print_result, summarize
+from webhookctl.display.json_object import json_object
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, takes_options
-from webhookctl.preflight.checks import identified, results
-from webhookctl.preflight.identity import cdk_settings, of_cdk
-from webhookctl.preflight.plan import Plan
-from webhookctl.preflight.reader import Reader
-from webhookctl.preflight.result import Result
+from webhookctl.local.deployment.plan import synthesize_plan
 
 # The name of a stack is this or the context value `stack`, a dash and the stage.
 PREFIX: Final = "WebhookInbox"
@@ -38,17 +37,23 @@ def preflight(call: Invocation, *, context: Context = None) -> None:
     """Check the AWS account, its quotas and its names before `cdk deploy`; changes nothing."""
     stack = _stack(call)
     root = Checkout.required().functions.parent
-    account = resolve(call.selection.profile, call.selection.region)
-    reader = Reader(account.clients)
-    found, caller = identified(reader, account, of_cdk(root))
-    _print(call, found)
-    if caller.account:
+    values = _context(root, stack, context or [])
+
+    def synthesize() -> DeploymentPlan:
         call.output.note("Synthesizing the template.")
-        plan = Plan.synthesized(root, stack, _context(root, stack, context or []))
-        for result in results(reader, plan, caller, account, call.clock.now()):
-            _print(call, [result])
-            found.append(result)
-    _finish(call, stack, found)
+        return synthesize_plan(root, stack, values)
+
+    found = []
+    for result in check_account(
+        call.selection, project=root, synthesize=synthesize, clock=call.clock
+    ):
+        found.append(result)
+        if not call.as_json:
+            print_result(call.output, result)
+    if call.as_json:
+        call.output.json({"stack": stack, "checks": json_object(found)})
+    summarize(call.output, found)
+    raise typer.Exit(int(failed(found)))
 
 
 def _stack(call: Invocation) -> str:
@@ -70,18 +75,3 @@ def _context(root: Path, stack: str, given: Sequence[str]) -> dict[str, str]:
     prefix = f"{values.get('stack') or settings.get('stack') or PREFIX}-"
     stage = stack.removeprefix(prefix) if stack.startswith(prefix) else stack.rpartition("-")[2]
     return {"stage": stage, **values}
-
-
-def _print(call: Invocation, found: Sequence[Result]) -> None:
-    if not call.as_json:
-        show(call.output, found)
-
-
-def _finish(call: Invocation, stack: str, found: Sequence[Result]) -> None:
-    """Prints the JSON or the summary; exits with 1 where a check failed."""
-    if call.as_json:
-        checks = [result_object(each) for each in found]
-        call.output.json({"stack": stack, "checks": checks})
-    else:
-        summarize(call.output, found)
-    raise typer.Exit(int(failed(found)))

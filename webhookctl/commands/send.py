@@ -8,11 +8,11 @@ from typing import Annotated, Any, Final
 import typer
 
 from webhook_inbox import providers
+from webhook_inbox.client.post import PostAnswer, post
 from webhook_inbox.domain.manifest import LOCAL, SourceSpec
 from webhook_inbox.domain.printable import counted
 from webhookctl.checkout import Checkout
 from webhookctl.commands.secrets import read_value
-from webhookctl.deliveries.post import Answer, post
 from webhookctl.deliveries.samples import Draft, Forge
 from webhookctl.deliveries.signing import address_of, stored_secret
 from webhookctl.display.table import Column, Fit
@@ -75,7 +75,9 @@ def send(  # noqa: PLR0913 - one parameter per option
     drafts = [forge.draft(file, type_=type_, event_id=event_id, new_id=new_id) for file in files]
     with ThreadPoolExecutor(IN_FLIGHT) as pool:
         repeated = [draft for draft in drafts for _ in range(times)]
-        answers = list(pool.map(lambda draft: post(address, draft), repeated))
+        answers = [
+            *pool.map(lambda each: post(address, each.body, each.headers, each.query), repeated)
+        ]
     _show(call, repeated, answers)
     if not all(answer.accepted for answer in answers):
         raise typer.Exit(1)
@@ -92,7 +94,7 @@ def _secret(call: Invocation, spec: SourceSpec, given: str | None, variable: str
     return stored_secret(call, spec)
 
 
-def _show(call: Invocation, drafts: list[Draft], answers: list[Answer]) -> None:
+def _show(call: Invocation, drafts: list[Draft], answers: list[PostAnswer]) -> None:
     pairs = list(zip(drafts, answers, strict=True))
     if call.as_json:
         for draft, answer in pairs:
@@ -107,7 +109,7 @@ def _show(call: Invocation, drafts: list[Draft], answers: list[Answer]) -> None:
         call.output.note(hint)
 
 
-def _object(draft: Draft, answer: Answer) -> dict[str, Any]:
+def _object(draft: Draft, answer: PostAnswer) -> dict[str, Any]:
     return {
         "file": str(draft.file),
         "source": draft.source,

@@ -4,20 +4,14 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
-from typing import Any, Final
+from typing import Final
 
-from botocore.exceptions import BotoCoreError, ClientError
-
+from webhook_inbox.client.health.result import CheckResult, Level
 from webhook_inbox.client.rejected import RejectionFilter
 from webhook_inbox.domain.errors import InboxError
-from webhook_inbox.ledger.pauses import controls
-from webhook_inbox.ledger.queries import Ledger
-from webhook_inbox.ledger.schema import DEAD_FROM, WATCH
-from webhookctl.commands.destinations import list_destinations
-from webhookctl.commands.doctor import doctor
+from webhookctl.checkout import declared_configuration
 from webhookctl.console.inbox import ConsoleInbox
-from webhookctl.errors import CommandError, explain
+from webhookctl.errors import explain
 
 LISTED: Final = 1000
 DAY: Final = timedelta(days=1)
@@ -26,7 +20,6 @@ DOCTOR_SECONDS: Final = 60.0
 # In the background, so longer than a page may take.
 SECONDS: Final = 5.0
 UNCOUNTED: Final = "the count took too long: open the page"
-WORKERS: Final = 8
 # The pages that resolve a finding of doctor, by its check.
 PAGES: Final[Mapping[str, str]] = {
     "DLQs": "/dead-letters",
@@ -35,7 +28,7 @@ PAGES: Final[Mapping[str, str]] = {
     "paused": "/handlers",
     "secrets": "/sources",
 }
-FINE: Final = frozenset({"ok", "skipped"})
+FINE: Final = frozenset({Level.OK, Level.SKIPPED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +81,7 @@ def _counted(
 ) -> Need:
     try:
         number, least = count(inbox)
-    except (BotoCoreError, ClientError, CommandError, InboxError) as error:
+    except InboxError as error:
         return Need(what, path, None, error=explain(error))
     if least and not number:
         return Need(what, path, None, error=UNCOUNTED)
@@ -96,12 +89,8 @@ def _counted(
 
 
 def _dead(inbox: ConsoleInbox) -> tuple[int, bool]:
-    """Counts the entries of dead runs, at most a page of each partition."""
-    ledger = Ledger(table=inbox.bounded(SECONDS))
-    with ThreadPoolExecutor(WORKERS) as pool:
-        read = partial(ledger.due_page, low=DEAD_FROM)
-        pages = list(pool.map(read, ledger.due_buckets([WATCH])))
-    return sum(len(page.items) for page in pages), any(page.next for page in pages)
+    found = inbox.reading(SECONDS).dead_letters.count_runs()
+    return found.runs, not found.is_complete
 
 
 def _held(inbox: ConsoleInbox) -> tuple[int, bool]:
@@ -117,12 +106,14 @@ def _rejected(inbox: ConsoleInbox) -> tuple[int, bool]:
 
 
 def _circuits(inbox: ConsoleInbox) -> tuple[int, bool]:
-    told = inbox.read(list_destinations)
-    return sum(each["circuit"] not in {None, "closed"} for each in told.objects), False
+    found = inbox.reading().destinations.list()
+    return sum(each.circuit not in {None, "closed"} for each in found), False
 
 
 def _paused(inbox: ConsoleInbox) -> tuple[int, bool]:
-    return sum(each.paused for each in controls(inbox.table).values()), False
+    client = inbox.reading()
+    handlers = sum(each.paused for each in client.handlers.list())
+    return handlers + len(list(client.tenants.list())), False
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,25 +129,29 @@ class Finding:
 
 def findings(inbox: ConsoleInbox) -> list[Finding]:
     """Returns the findings of doctor that are not fine; takes seconds against a stack."""
-    told = inbox.read(doctor, seconds=DOCTOR_SECONDS)
-    return [_finding(each) for each in told.objects if each["level"] not in FINE]
+    results = inbox.reading(DOCTOR_SECONDS).health.examine(
+        configuration=declared_configuration(inbox.target.stage)
+    )
+    return [_finding(each) for each in results if each.level not in FINE]
 
 
-def _finding(each: Mapping[str, Any]) -> Finding:
-    path = PAGES.get(each["check"], "")
-    return Finding(each["level"], each["check"], each["figure"], each["remedy"], path)
+def _finding(each: CheckResult) -> Finding:
+    path = PAGES.get(each.check, "")
+    return Finding(each.level, each.check, each.figure, each.remedy, path)
 
 
 def health(counted: Sequence[Need], found: Sequence[Finding] | None, error: str) -> Health:
     """Returns the health: a need precedes what could not be read, since it is certain."""
     asked = [_told(need) for need in counted if need.count]
-    bad = [each for each in found or () if each.level != "unknown"]
+    bad = [each for each in found or () if each.level != Level.UNKNOWN]
     if bad:
         asked.append(f"findings of doctor: {len(bad)}")
     if asked:
         return Health("needs you", ", ".join(asked))
     unread = [f"{need.what}: {need.error}" for need in counted if need.count is None]
-    unread += [f"{each.check}: {each.remedy}" for each in found or () if each.level == "unknown"]
+    unread += [
+        f"{each.check}: {each.remedy}" for each in found or () if each.level == Level.UNKNOWN
+    ]
     unread += [error] if error else []
     if unread:
         return Health("cannot tell", "; ".join(unread))

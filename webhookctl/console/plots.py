@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from webhookctl.console.figures import Figures, Values
+from webhook_inbox.client.stats import Figures, Values
 
 # The drawing area, in the units of the SVG's viewBox.
 WIDTH: Final = 600

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from webhook_inbox.client.diagnosis.diagnose import Diagnosis, diagnose
 from webhook_inbox.client.diagnosis.hypothesis import Trial
+from webhook_inbox.client.post import PostAnswer, post
 from webhook_inbox.client.rejected import RejectionFilter
 from webhook_inbox.client.sources import facts_of
 from webhook_inbox.domain.manifest import LOCAL, SourceSpec
@@ -17,7 +18,6 @@ from webhook_inbox.domain.model import Delivery
 from webhookctl.checkout import Checkout
 from webhookctl.console.inbox import ConsoleInbox
 from webhookctl.deliveries.damage import Damage, damaged_draft
-from webhookctl.deliveries.post import Answer, post
 from webhookctl.deliveries.samples import Draft, samples_of
 from webhookctl.deliveries.signing import address_of, stored_secret
 from webhookctl.errors import CommandError
@@ -41,7 +41,7 @@ class SentSample:
 
     draft: Draft
     damage: Damage
-    answers: Sequence[Answer]
+    answers: Sequence[PostAnswer]
     diagnosis: Diagnosis
     rejected: str
     covers: str
@@ -78,7 +78,7 @@ def send_sample(inbox: ConsoleInbox, source: str, sample: str, damage: Damage) -
     draft = damaged_draft(spec, found[sample], damage, secret=secret, clock=inbox.clock)
     address, begun = address_of(inbox.call, source), inbox.clock.now()
     times = 2 if damage is Damage.TWICE else 1
-    answers = [post(address, draft) for _ in range(times)]
+    answers = [post(address, draft.body, draft.headers, draft.query) for _ in range(times)]
     stored = "" if answers[0].accepted else _rejected(inbox, draft, begun)
     judged = _diagnosed(inbox, spec, draft, address)
     facts = facts_of(spec)

@@ -17,6 +17,7 @@ from webhook_inbox.client.destinations import Destinations
 from webhook_inbox.client.events import Events
 from webhook_inbox.client.failures import Failures
 from webhook_inbox.client.handlers import Handlers
+from webhook_inbox.client.health.checks import HealthChecks
 from webhook_inbox.client.holds import Holds
 from webhook_inbox.client.metered import MeteredTable
 from webhook_inbox.client.personal import Masks
@@ -26,6 +27,7 @@ from webhook_inbox.client.runs import Runs
 from webhook_inbox.client.scope import Scope
 from webhook_inbox.client.secrets import Secrets
 from webhook_inbox.client.sources import Sources
+from webhook_inbox.client.stats import Stats
 from webhook_inbox.client.suggestions import Program
 from webhook_inbox.client.target import Target
 from webhook_inbox.client.tenants import Tenants
@@ -204,6 +206,11 @@ class InboxClient:
         return Handlers(self._scope)
 
     @cached_property
+    def health(self) -> HealthChecks:
+        """Whether the inbox works."""
+        return HealthChecks(self._scope)
+
+    @cached_property
     def holds(self) -> Holds:
         """The runs that wait for a person's decision."""
         return Holds(self._scope)
@@ -232,6 +239,11 @@ class InboxClient:
     def sources(self) -> Sources:
         """The sources, and the logs of their providers."""
         return Sources(self._scope)
+
+    @cached_property
+    def stats(self) -> Stats:
+        """Throughput, time to done and failures."""
+        return Stats(self._scope)
 
     @cached_property
     def tenants(self) -> Tenants:

@@ -1,8 +1,10 @@
 """The dead-letter queues, and the dead runs that their messages belong to."""
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import islice
 from typing import Final
 
@@ -13,9 +15,10 @@ from webhook_inbox.domain.errors import InboxError, Unavailable
 from webhook_inbox.domain.model import Run
 from webhook_inbox.domain.printable import cut
 from webhook_inbox.domain.timestamps import from_ms
-from webhook_inbox.ledger.schema import DEAD_FROM, RUN_LIFE
+from webhook_inbox.ledger.schema import DEAD_FROM, RUN_LIFE, WATCH
 
 ERROR_SHOWN: Final = 160
+WORKERS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,14 @@ class DeadLetterSummary:
 
     lanes: Sequence[DeadLetterLane]
     causes: Sequence[DeadRunCause]
+
+
+@dataclass(frozen=True, slots=True)
+class DeadRunCount:
+    """The number of dead runs; the least if it is not complete."""
+
+    runs: int
+    is_complete: bool
 
 
 class UnreadableQueues(Unavailable):
@@ -109,6 +120,15 @@ class DeadLetters:
             for lane, number in messages.items()
         ]
         return DeadLetterSummary(lanes, _causes(runs))
+
+    def count_runs(self) -> DeadRunCount:
+        """Counts the dead runs in the due index, at most a page of each of its partitions."""
+        ledger = self._scope.ledger()
+        with ThreadPoolExecutor(WORKERS) as pool:
+            read = partial(ledger.due_page, low=DEAD_FROM)
+            pages = list(pool.map(read, ledger.due_buckets([WATCH])))
+        complete = not self._scope.is_cut and not any(page.next for page in pages)
+        return DeadRunCount(sum(len(page.items) for page in pages), complete)
 
     def _dead_runs(self, limit: int) -> list[tuple[Run, datetime]]:
         """Returns the dead runs with the time at which their event was received, to the second."""

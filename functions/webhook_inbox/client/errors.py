@@ -4,6 +4,7 @@
     NotFound        the event, the run or the stack does not exist
     Refused         the state of the inbox does not allow the operation
     EndedEarly      the operation ended early: what it did stays, and the rest can be done again
+    Unread          AWS refused or failed a call that reads an account (`adapters.aws.reader`)
     AccessDenied    AWS refused the call: a right is missing (`domain.errors`)
     Unavailable     AWS did not answer, throttled, or failed (`domain.errors`)
     Interrupted     the same, in the middle of an operation on many subjects

@@ -31,7 +31,7 @@
     same                          sweeps                   last DLQ sweep: reconciler/reconciler
     same                          retention                payloads erased: reconciler/retention
     due_index                     handler#{name}           listed handler: ledger/due_handlers
-    smoke                         {token}                  smoke test under way: webhookctl/smoke
+    smoke                         {token}                  smoke test under way: client/health/smoke
 
 A run's attributes are those of `domain.model.Run`, plus `due_bucket` and `due_at`. The reconciler,
 replay and approvals also update runs. An effect with a business key has a reference in its event's

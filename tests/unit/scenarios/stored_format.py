@@ -23,6 +23,7 @@ from tests.unit.support.holding import deciding
 from tests.unit.support.people import person
 from tests.unit.support.world import ACME, GITHUB, World, handler
 from webhook_inbox import Approval
+from webhook_inbox.client.health.smoke.traces import Traces
 from webhook_inbox.destinations.client.factory import HttpClients
 from webhook_inbox.domain.errors import Permanent, Skipped, Transient
 from webhook_inbox.domain.manifest import (
@@ -45,7 +46,6 @@ from webhook_inbox.handlers.event import Event
 from webhook_inbox.ingest import enrolment, ignored
 from webhook_inbox.ledger.pauses import PauseRequest, Subject, pause, resume
 from webhook_inbox.queue.message import RunMessage
-from webhookctl.smoke.traces import Traces
 
 FILE: Final = Path(__file__).with_name("stored_format_v1.json")
 VERSION: Final = 1

@@ -8,17 +8,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler
-from pathlib import Path
 from threading import Thread
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from tests.unit.support.world import SECRET
 from tests.webhookctl.commands.stage import Inbox, Server
+from webhook_inbox.client.post import post
 from webhook_inbox.domain.provider import Provider, Sample
 from webhook_inbox.providers import github, stripe
-from webhookctl.deliveries.post import post
-from webhookctl.deliveries.samples import Draft
 
 TOKEN = "-".join(("not", "a", "token", sha256(b"only a test").hexdigest()[:8]))
 
@@ -86,8 +84,7 @@ class ProviderApi(ABC):
         """Sends a delivery, signed now, and returns what it is answered."""
         sample = Sample(event_id, type_, body)
         headers = self.provider.sign(sample, SECRET, self.inbox.now)
-        draft = Draft(Path(event_id), self.source, event_id, type_, body, headers)
-        return post(self.address, draft).status
+        return post(self.address, body, headers).status
 
 
 class GitHub(ProviderApi):

@@ -15,6 +15,7 @@ from tests.unit.support.holding import hold
 from tests.unit.support.people import person
 from tests.webhookctl.commands.stage import MANIFEST, STACK, Cli, Inbox, documents
 from webhook_inbox.adapters.system import SystemRandomness
+from webhook_inbox.client.health.doctor.checks import CHECKS
 from webhook_inbox.destinations.manual_circuit import CircuitRequest, open_circuit
 from webhook_inbox.domain.errors import Transient
 from webhook_inbox.domain.manifest import DestinationSpec
@@ -23,7 +24,6 @@ from webhook_inbox.domain.secret_document import SOURCES
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger.pauses import PauseRequest, pause
 from webhook_inbox.reconciler.received import CURSORS, FIRST_LOOK
-from webhookctl.doctor.checks import CHECKS
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 CRM = DestinationSpec("crm", "https://crm.acme.io")
@@ -73,7 +73,9 @@ HEALTHY: dict[str, dict[str, Any]] = {
             "RedrivePolicy": '{"deadLetterTargetArn": "arn:dead"}',
         }
     },
-    "get_metric_data": {"MetricDataResults": [{"Id": "age0", "Values": [2000.0]}]},
+    "get_metric_data": {
+        "MetricDataResults": [{"Id": "age0", "Timestamps": [NOW], "Values": [2000.0]}]
+    },
     "describe_alarms": {"MetricAlarms": []},
     "list_subscriptions_by_topic": {
         "Subscriptions": [{"SubscriptionArn": "arn:topic:1", "Endpoint": "a@acme.io"}]

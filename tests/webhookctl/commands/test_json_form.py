@@ -626,7 +626,7 @@ def test_a_preflight(forms: Forms, checkout: Path, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr("botocore.client.BaseClient._make_api_call", call)
     monkeypatch.setattr("webhook_inbox.adapters.aws.account.Account.clients", staticmethod(client))
-    monkeypatch.setattr("webhookctl.preflight.plan.run_app", preflight.at_once)
+    monkeypatch.setattr("webhookctl.local.deployment.plan.run_app", preflight.at_once)
     forms("preflight", "--stack", preflight.STACK)
     account.answers["GetParameter"] = "ParameterNotFound"
     account.answers["GetAccountSettings"] = "AccessDeniedException"

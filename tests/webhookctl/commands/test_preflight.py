@@ -14,8 +14,8 @@ from botocore.exceptions import ClientError, MissingDependencyException
 from botocore.validate import validate_parameters
 
 from tests.webhookctl.commands.stage import Cli, Inbox, client
+from webhook_inbox.adapters.aws.reader import PAGES
 from webhook_inbox.domain.manifest import METADATA, Manifest, SourceSpec
-from webhookctl.preflight.reader import PAGES
 
 STACK = "WebhookInbox-dev"
 MANIFEST = Manifest(
@@ -187,7 +187,7 @@ def at_once(root: Path, directory: Path, context: dict[str, str]) -> None:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Saves the start of another Python."""
-    monkeypatch.setattr("webhookctl.preflight.plan.run_app", at_once)
+    monkeypatch.setattr("webhookctl.local.deployment.plan.run_app", at_once)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from tests.unit.support.world import SECRET
 from tests.webhookctl.commands.stage import MANIFEST, PREFIX, Cli, Inbox, client, failed
 from webhook_inbox.adapters.aws.secrets_manager import SecretsManagerStore
 from webhook_inbox.adapters.memory import MemorySecrets
+from webhook_inbox.client.health.smoke.traces import LONGEST, Traces, event_ids
 from webhook_inbox.client.secret_documents import SecretDocuments
 from webhook_inbox.domain.errors import Permanent
 from webhook_inbox.domain.manifest import SMOKE, SMOKE_SOURCE
@@ -18,7 +19,6 @@ from webhook_inbox.domain.secret_document import SOURCES
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger import pauses
 from webhook_inbox.reconciler.received import CURSORS
-from webhookctl.smoke.traces import LONGEST, Traces, event_ids
 
 STEPS = ["open", "deliver", "duplicate", "forge", "fail", "redrive", "replay", "reconcile"]
 

@@ -10,8 +10,8 @@ import pytest
 from tests.webhookctl.commands.stage import Cli, Inbox
 from tests.webhookctl.commands.test_doctor import CALLING, Account, passed
 from tests.webhookctl.console.browsing import Browser, browsing, console_of
-from webhook_inbox.client import budget, event_page
-from webhookctl.console import figures, refreshed
+from webhook_inbox.client import budget, event_page, stats
+from webhookctl.console import background
 from webhookctl.console.costs import LIST_SECONDS, AwsCalls, CountedClient, hourly
 
 MINUTES = 6
@@ -42,9 +42,9 @@ class Inline:
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> Now:
     made = Now()
-    for module in (budget, event_page, figures, refreshed):
+    for module in (budget, event_page, stats, background):
         monkeypatch.setattr(module, "monotonic", made)
-    monkeypatch.setattr(refreshed, "Thread", Inline)
+    monkeypatch.setattr(background, "Thread", Inline)
     return made
 
 

@@ -9,11 +9,12 @@ from botocore.exceptions import ClientError
 
 from tests.webhookctl.commands.stage import Cli, Inbox
 from tests.webhookctl.console.browsing import console_of
+from webhook_inbox.adapters.aws.reader import Unread
+from webhook_inbox.client import stats as module
+from webhook_inbox.client.stats import WINDOWS, Figures, StatsWindow, metrics_of
 from webhook_inbox.domain.errors import Permanent
-from webhookctl.console import figures as module
-from webhookctl.console.figures import WINDOWS, figures, queries
+from webhookctl.console.inbox import ConsoleInbox
 from webhookctl.console.plots import nice, number, path, plots
-from webhookctl.preflight.reader import Unread
 
 NOW = datetime(2026, 1, 1, 0, 7, 30, tzinfo=UTC)
 
@@ -25,6 +26,10 @@ def test_the_last_step_of_a_window_contains_now(name: str) -> None:
     assert start + (window.count - 1) * window.step <= NOW < start + window.count * window.step
     # CloudWatch aligns values with multiples of the period.
     assert start.timestamp() % window.step.total_seconds() == 0
+
+
+def figures(shown: ConsoleInbox, window: StatsWindow) -> Figures:
+    return shown.reading(None).stats.read(window)
 
 
 class CloudWatch:
@@ -95,7 +100,7 @@ def test_a_refused_call_names_the_right(
 def test_a_sum_of_many_sources_is_bounded(cli: Cli, cloudwatch: CloudWatch) -> None:
     cli.urls = {f"source-{number}": "https://x" for number in range(60)}
     found = figures(console_of(cli), WINDOWS["1h"])
-    assert len(cloudwatch.asked[0]["MetricDataQueries"]) == len(queries(list(cli.urls))) == 55
+    assert len(cloudwatch.asked[0]["MetricDataQueries"]) == len(metrics_of(list(cli.urls))) == 55
     assert "Accepted events are those of 50 of 60 sources." in found.basis
 
 

@@ -5,18 +5,19 @@ import pytest
 from tests.webhookctl.commands.stage import Cli, Inbox
 from tests.webhookctl.console.browsing import Browser, browsing, console_of
 from tests.webhookctl.console.conftest import Doctor
+from webhook_inbox.adapters.aws.reader import Unread
 from webhook_inbox.client import budget
+from webhook_inbox.client.health.result import CheckResult, Level
 from webhook_inbox.domain.errors import Permanent, Transient, Unavailable
 from webhookctl.console import attention
 from webhookctl.console.attention import Finding, Need, health
-from webhookctl.errors import CommandError
 
-WARNING = {
-    "check": "circuit",
-    "level": "warning",
-    "figure": "crm is open",
-    "remedy": "`webhookctl destinations list` shows what waits for it",
-}
+WARNING = CheckResult(
+    "circuit",
+    Level.WARNING,
+    "crm is open",
+    remedy="`webhookctl destinations list` shows what waits for it",
+)
 
 
 def test_an_idle_inbox_is_healthy(browser: Browser) -> None:
@@ -44,7 +45,7 @@ def test_a_finding_has_its_remedy_and_its_page(browser: Browser, doctor: Doctor)
 
 
 def test_a_doctor_that_fails_hides_nothing_else(browser: Browser, doctor: Doctor) -> None:
-    doctor.error = CommandError("the stack's resources cannot be listed: request the right x:y")
+    doctor.error = Unread("the stack's resources cannot be listed: request the right x:y")
     text = browser.text("/")
     assert "Cannot tell : the stack&#39;s resources cannot be listed: request the right" in text
     assert "0 Dead runs" in text

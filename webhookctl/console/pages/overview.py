@@ -9,13 +9,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from webhook_inbox.client.stats import WINDOWS, Figures, StatsWindow
 from webhookctl.console.attention import findings, health, needs
+from webhookctl.console.background import BackgroundCached
 from webhookctl.console.event_list import page_of
-from webhookctl.console.figures import WINDOWS, Figures, Window, figures
 from webhookctl.console.filters import BadFilter, EventFilter
 from webhookctl.console.inbox import ConsoleInbox
 from webhookctl.console.plots import plots
-from webhookctl.console.refreshed import Refreshed
 from webhookctl.console.requests import Pages
 from webhookctl.console.views import Views
 
@@ -57,16 +57,20 @@ class _Summary:
 
     def __init__(self, inbox: ConsoleInbox) -> None:
         self._inbox = inbox
-        self._needs = self._refreshed(partial(needs, inbox))
-        self._findings = self._refreshed(partial(findings, inbox))
-        self._figures: dict[str, Refreshed[Figures]] = {
-            name: self._refreshed(partial(figures, inbox, window))
+        self._needs = self._cached(partial(needs, inbox))
+        self._findings = self._cached(partial(findings, inbox))
+        self._figures: dict[str, BackgroundCached[Figures]] = {
+            name: self._cached(partial(self._read_figures, window))
             for name, window in WINDOWS.items()
         }
         inbox.on_change(self._forget)
 
-    def _refreshed(self, read: Callable[[], Any]) -> Refreshed[Any]:
-        return Refreshed(read, seconds=SECONDS if self._remote else LOCAL_SECONDS)
+    def _cached(self, read: Callable[[], Any]) -> BackgroundCached[Any]:
+        return BackgroundCached(read, seconds=SECONDS if self._remote else LOCAL_SECONDS)
+
+    def _read_figures(self, window: StatsWindow) -> Figures:
+        # The figures have a bound of their own.
+        return self._inbox.reading(None).stats.read(window)
 
     def _forget(self) -> None:
         for each in (self._needs, self._findings, *self._figures.values()):
@@ -76,7 +80,7 @@ class _Summary:
     def _remote(self) -> bool:
         return not self._inbox.begun.selection.local
 
-    def values(self, window: Window) -> dict[str, Any]:
+    def values(self, window: StatsWindow) -> dict[str, Any]:
         """Returns what the template shows."""
         counted, found = self._needs(), self._findings()
         drawn = self._figures[window.name]
@@ -97,7 +101,7 @@ class _Summary:
         }
 
 
-def _window(name: str) -> Window:
+def _window(name: str) -> StatsWindow:
     if name not in WINDOWS:
         raise BadFilter(f"window {name!r}: choose one of {', '.join(WINDOWS)}")
     return WINDOWS[name]

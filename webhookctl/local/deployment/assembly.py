@@ -11,6 +11,7 @@ from typing import Any, Final, Self
 from webhook_inbox.domain.manifest import METADATA, Manifest
 from webhookctl.errors import CommandError
 
+STACK: Final = "aws:cloudformation:stack"
 # The earliest time of the zip format: the same files give the same bytes on every machine.
 EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 EXECUTABLE: Final = 0o755
@@ -47,7 +48,7 @@ class Assembly:
     def read(cls, directory: Path) -> Self:
         """Reads an assembly; raises CommandError unless it has exactly one stack."""
         listed = artifacts(directory)
-        stacks = {n: a for n, a in listed.items() if a["type"] == "aws:cloudformation:stack"}
+        stacks = {n: a for n, a in listed.items() if a["type"] == STACK}
         if len(stacks) != 1:
             raise CommandError(f"{directory} has {len(stacks)} stacks, expected one: check app.py")
         ((name, stack),) = stacks.items()

@@ -1,15 +1,66 @@
 """Reads alarms and metrics of Amazon CloudWatch, and sets the state of an alarm."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from webhook_inbox.adapters.aws.account import Clients
 from webhook_inbox.adapters.aws.errors import once
+from webhook_inbox.adapters.aws.reader import Reader
 
 # A call takes 500 queries.
 MOST: Final = 500
 HOUR: Final = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class MetricStatistic:
+    """A statistic of one metric, for each period."""
+
+    namespace: str
+    name: str
+    dimensions: Mapping[str, str]
+    statistic: str
+    period: timedelta
+
+
+def read_metrics(
+    reader: Reader, statistics: Mapping[str, MetricStatistic], *, start: datetime, end: datetime
+) -> dict[str, list[tuple[datetime, float]]]:
+    """Returns the times and values of statistics by their ids, in one call.
+
+    Raises:
+        Unread: CloudWatch failed, or refused the call.
+    """
+    answer = reader.call(
+        "cloudwatch",
+        "get_metric_data",
+        MetricDataQueries=[
+            {
+                "Id": id_,
+                "MetricStat": {
+                    "Metric": {
+                        "Namespace": each.namespace,
+                        "MetricName": each.name,
+                        "Dimensions": [
+                            {"Name": name, "Value": value}
+                            for name, value in each.dimensions.items()
+                        ],
+                    },
+                    "Period": int(each.period.total_seconds()),
+                    "Stat": each.statistic,
+                },
+            }
+            for id_, each in statistics.items()
+        ],
+        StartTime=start,
+        EndTime=end,
+    )
+    return {
+        each["Id"]: list(zip(each["Timestamps"], each["Values"], strict=True))
+        for each in answer["MetricDataResults"]
+    }
 
 
 def describe_alarms(clients: Clients, prefix: str) -> list[Mapping[str, Any]]:
