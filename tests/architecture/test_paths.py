@@ -90,7 +90,7 @@ def test_a_replay_by_the_command_line(cli: Cli, inbox: Inbox) -> None:
 def test_a_plan_of_an_agent(cli: Cli, inbox: Inbox) -> None:
     inbox.dead()
     client = InboxClient(cli._connect(Selection()), write=True, clock=inbox.clock)
-    server = AgentServer((), lambda: client, inbox.clock, PLAIN)
+    server = AgentServer(lambda: client, inbox.clock, PLAIN)
     given = {"status": "dead_letter"}
     with path_from("webhookctl/agents/server.py", "call") as path:
         result = anyio.run(lambda: server.call("plan_replay", given, agent="night-shift"))

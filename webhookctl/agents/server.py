@@ -1,11 +1,8 @@
 """Serves the tools over standard input and output; a tool call is an operation of the client."""
 
 import json
-import sys
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from subprocess import DEVNULL, PIPE
 from typing import Any, Final
 
 import anyio
@@ -17,14 +14,13 @@ from mcp.server.stdio import stdio_server
 from webhook_inbox.client.client import InboxClient
 from webhook_inbox.client.errors import WrongArgument
 from webhook_inbox.client.listing import Listing
-from webhook_inbox.client.suggestions import NAME as CONSOLE_SCRIPT
 from webhook_inbox.client.suggestions import Program
 from webhook_inbox.domain.ports import Clock
 from webhook_inbox.domain.printable import cut
 from webhookctl.agents.tools import TOOLS, AgentTool, ToolCall
 
 # These register the forms of results.
-from webhookctl.display import audit, dead_letters, failures, replay, run_changes, runs  # noqa: F401
+from webhookctl.display import audit, dead_letters, event, failures, replay, run_changes, runs  # noqa: F401
 from webhookctl.display.json_object import json_object
 from webhookctl.display.untrusted import printable
 from webhookctl.errors import explain, kind_of
@@ -43,59 +39,22 @@ INSTRUCTIONS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """The end of a command: its exit status, and its standard output and error."""
-
-    status: int
-    output: str
-    errors: str
-
-
-Operation = Callable[[ToolCall], Iterable[object]]
-Run = Callable[[Sequence[str]], Awaitable[Ended]]
-
-
-async def run_command(words: Sequence[str]) -> Ended:
-    """Runs a command of this program in a process of its own, for at most five minutes.
-
-    Raises:
-        TimeoutError: it did not end in time, and was stopped.
-    """
-    command = [sys.executable, *_started(), *words]
-    with anyio.fail_after(TIMEOUT):
-        done = await anyio.run_process(
-            command, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, check=False
-        )
-    return Ended(done.returncode, done.stdout.decode(), done.stderr.decode(errors="replace"))
-
-
-def _started() -> tuple[str, ...]:
-    """Returns how this program was started, so that results name it as this process does."""
-    script = Path(sys.argv[0])
-    return (str(script),) if script.name == CONSOLE_SCRIPT else ("-m", CONSOLE_SCRIPT)
-
-
-@dataclass(frozen=True, slots=True)
 class AgentServer:
     """The tools for one inbox.
 
     Attributes:
-        target: the options that select the inbox, such as `--stack NAME`.
         connect: returns a client that may change the inbox.
         clock: the time.
         program: makes the commands that a person runs.
         write: whether the tools that change the inbox are offered.
         approval: whether these tools return the command for a person instead of changing it.
-        run: runs a command, for the tools without an operation.
     """
 
-    target: tuple[str, ...]
     connect: Callable[[], InboxClient]
     clock: Clock
     program: Program
     write: bool = False
     approval: bool = False
-    run: Run = run_command
 
     def server(self) -> Server[Any]:
         """Returns the server of the protocol."""
@@ -147,12 +106,10 @@ class AgentServer:
             words = tool.words(given, by)[len(tool.command.split()) :]
             command = self.program.command(tool.command, *words)
             return _result({"waits_for_approval": True, "a_person_runs": str(command)})
-        if tool.perform is None:
-            return await self._run(tool, given)
-        return await self._perform(tool, tool.perform, given, name_of_agent)
+        return await self._perform(tool, given, name_of_agent)
 
     async def _perform(
-        self, tool: AgentTool, operation: Operation, given: Mapping[str, Any], agent: str
+        self, tool: AgentTool, given: Mapping[str, Any], agent: str
     ) -> types.CallToolResult:
         """Performs a tool in a thread, for at most five minutes; then a replay is stopped."""
         call: ToolCall | None = None
@@ -163,7 +120,7 @@ class AgentServer:
                 client = self.connect()
                 reads = client if tool.writes else client.reading()
                 call = ToolCall(reads, given, agent, self.clock.now())
-                results = operation(call)
+                results = tool.perform(call)
             except Exception as error:  # noqa: BLE001 - an error is a result
                 return _result(_error(error), failed=True)
             return _answer(results)
@@ -175,15 +132,6 @@ class AgentServer:
             if call is not None:
                 call.stop()
             return _refused(f"{tool.name} did not end within {TIMEOUT:.0f} s; it was stopped")
-
-    async def _run(self, tool: AgentTool, given: Mapping[str, Any]) -> types.CallToolResult:
-        try:
-            return _told(await self.run([*self.target, "--json", *tool.words(given)]))
-        except TimeoutError:
-            return _refused(f"{tool.command} did not end within {TIMEOUT:.0f} s; it was stopped")
-        except (OSError, ValueError) as error:
-            # A value is too long for a process or is not Unicode, or the output is not JSON.
-            return _refused(f"{tool.command} cannot be run: {error}")
 
     def _unknown(self, name: str) -> str:
         if any(tool.name == name for tool in TOOLS):
@@ -220,22 +168,6 @@ def _answer(results: Iterable[object]) -> types.CallToolResult:
 def _error(error: Exception) -> dict[str, Any]:
     # A message can name an event, whose id its sender chose.
     return {"error": kind_of(error), "untrusted_message": printable(explain(error))}
-
-
-def _told(ended: Ended) -> types.CallToolResult:
-    """Returns a command's result; its texts are from strangers."""
-    text, cut_off = ended.output, len(ended.output) > RESULT_LIMIT
-    lines = text[:RESULT_LIMIT].splitlines()[: -1 if cut_off else None]
-    data: dict[str, Any] = {
-        "untrusted": [json.loads(line) for line in lines],
-        "exit_status": ended.status,
-    }
-    if cut_off:
-        data["cut_off"] = "the result exceeds 64 KB: use filters or a lower limit"
-    if ended.errors.strip():
-        # A note can name an event, whose id its sender chose.
-        data["untrusted_notes"] = ended.errors.strip()[-2000:]
-    return _result(data, failed=ended.status != 0)
 
 
 def _refused(why: str) -> types.CallToolResult:

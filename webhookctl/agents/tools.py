@@ -5,19 +5,21 @@ person, and its actions are checked and audited in the same way.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+from itertools import islice
 from typing import Any, Final, TypeVar
 
 from webhook_inbox.client.client import InboxClient
 from webhook_inbox.client.errors import WrongArgument
-from webhook_inbox.client.failures import FailureFilter
 from webhook_inbox.client.holds import HoldFilter
 from webhook_inbox.client.replays import LIMIT, RATE, ReplayFilter, ReplayOptions
+from webhook_inbox.client.search import EventQuery
 from webhook_inbox.client.times import moment
 from webhook_inbox.domain.audit import Actor, AuditedAction
 from webhook_inbox.domain.model import EventStatus
+from webhook_inbox.domain.quotas import token
 
 E = TypeVar("E", bound=StrEnum)
 N = TypeVar("N", int, float)
@@ -70,6 +72,18 @@ class ToolCall:
         text = self.text(name)
         return None if text is None else moment(text, self.now)
 
+    def query(self) -> EventQuery:
+        """Returns the filters that tools on events share."""
+        tenant = self.text("tenant")
+        return EventQuery(
+            source=self.text("source"),
+            type=self.text("type"),
+            handler=self.text("handler"),
+            since=self.time("since"),
+            until=self.time("until"),
+            tenant=tenant and token(tenant),
+        )
+
     def number(self, name: str, kind: type[N], low: float, high: float) -> N | None:
         """Returns a number from `low` to `high`, None if it is not given."""
         text = self.text(name)
@@ -98,8 +112,7 @@ class AgentTool:
         name: its name.
         command: the words of the command that does the same.
         text: its description, for the agent.
-        perform: performs it; the results may be read while they are iterated. None for a tool that
-            runs the command in a process of its own.
+        perform: performs it; the results may be read while they are iterated.
         options: the parameters that are options of the command.
         argument: the name of the command's argument, "" for none.
         required: the parameters that must be given.
@@ -110,7 +123,7 @@ class AgentTool:
     name: str
     command: str
     text: str
-    perform: Callable[[ToolCall], Iterable[object]] | None
+    perform: Callable[[ToolCall], Iterable[object]]
     options: tuple[str, ...] = ()
     argument: str = ""
     required: tuple[str, ...] = ()
@@ -186,16 +199,28 @@ MEANINGS: Final = {
 }
 
 
+def _list_events(call: ToolCall) -> Iterable[object]:
+    query = replace(call.query(), status=call.one_of("status", EventStatus))
+    return call.client.events.list(query, limit=call.number("limit", int, 1, MOST) or 50)
+
+
+def _inspect_event(call: ToolCall) -> Iterable[object]:
+    return [call.client.events.get(call.text("event_id") or "", source=call.text("source"))]
+
+
 def _list_errors(call: ToolCall) -> Iterable[object]:
-    filters = FailureFilter(
-        source=call.text("source"),
-        type=call.text("type"),
-        handler=call.text("handler"),
-        tenant=call.text("tenant"),
-        since=call.time("since"),
+    return call.client.failures.summarize(call.query()).groups
+
+
+def _search_events(call: ToolCall) -> Iterable[object]:
+    found = call.client.events.search(
+        call.text("expression") or "",
+        since=call.time("since") or call.now,
         until=call.time("until"),
+        source=call.text("source"),
+        type_=call.text("type"),
     )
-    return call.client.failures.summarize(filters).groups
+    return islice(found, call.number("limit", int, 1, MOST) or 50)
 
 
 def _list_dead_letters(call: ToolCall) -> Iterable[object]:
@@ -278,14 +303,14 @@ TOOLS: Final = (
         "list_events",
         "inbox list",
         "List events, newest first.",
-        None,
+        _list_events,
         (*EVENTS, "status", "tenant", "limit"),
     ),
     AgentTool(
         "inspect_event",
         "inbox inspect",
         "Show one event: its runs, attempts, effects, the reason of a failure and the next action.",
-        None,
+        _inspect_event,
         ("source",),
         argument="event_id",
         required=("event_id",),
@@ -301,7 +326,7 @@ TOOLS: Final = (
         "search_events",
         "inbox search",
         "Find events by a condition on their bodies.",
-        None,
+        _search_events,
         ("source", "type", *WINDOW, "limit"),
         argument="expression",
         required=("expression", "since"),
@@ -331,7 +356,12 @@ TOOLS: Final = (
         "List handlers, pauses and waiting runs.",
         lambda call: call.client.handlers.list(),
     ),
-    AgentTool("check_inbox", "doctor", "Check the whole inbox; each finding has its remedy.", None),
+    AgentTool(
+        "check_inbox",
+        "doctor",
+        "Check the whole inbox; each finding has its remedy.",
+        lambda call: call.client.health.examine(),
+    ),
     AgentTool(
         "read_audit", "audit", "List the actions of operators.", _read_audit, ("action", *WINDOW)
     ),

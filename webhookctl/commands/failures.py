@@ -4,8 +4,10 @@ from typing import Annotated
 
 import typer
 
-from webhook_inbox.client.failures import FAILED, FailureFilter
-from webhook_inbox.domain.model import Status
+from webhook_inbox.client.failures import FAILED
+from webhook_inbox.client.search import EventQuery
+from webhook_inbox.domain.model import EventStatus
+from webhook_inbox.domain.quotas import token
 from webhookctl.display.failures import print_group, summary_note
 from webhookctl.display.times import moment
 from webhookctl.invocation import (
@@ -29,7 +31,7 @@ def errors(
     type_: EventType = None,
     handler: Handler = None,
     status: Annotated[
-        Status | None,
+        EventStatus | None,
         typer.Option(metavar="STATUS", help=f"Only runs in this status: {', '.join(FAILED)}."),
     ] = None,
     tenant: Tenant = None,
@@ -45,8 +47,8 @@ def errors(
     """
     now = call.clock.now()
     low, high = (None if text is None else moment(text, now) for text in (since, until))
-    filters = FailureFilter(source, type_, handler, tenant, status, low, high)
-    summary = call.client.failures.summarize(filters, limit=limit)
+    query = EventQuery(source, type_, status, handler, low, high, tenant and token(tenant))
+    summary = call.client.failures.summarize(query, limit=limit)
     if call.as_json:
         call.output.results(summary.groups)
     else:

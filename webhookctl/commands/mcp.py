@@ -44,7 +44,6 @@ def mcp(
         return replace(call, as_json=True).client if call.selection.local else connected
 
     server = AgentServer(
-        target=call.selection.options,
         connect=connect,
         clock=call.clock,
         program=call.program,

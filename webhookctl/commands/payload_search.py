@@ -3,7 +3,7 @@
 import json
 from datetime import timedelta
 from itertools import islice
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 
@@ -11,6 +11,7 @@ from webhook_inbox.client.body_search import BodyMatch, BodySearch, require_expr
 from webhook_inbox.client.errors import WrongArgument
 from webhook_inbox.client.times import iso, span
 from webhook_inbox.domain.printable import counted, cut
+from webhookctl.display.event import match_object
 from webhookctl.display.output import priced
 from webhookctl.display.table import Column, Fit
 from webhookctl.display.times import moment
@@ -81,7 +82,8 @@ def search(  # noqa: PLR0913 - one parameter per option
     rows: list[tuple[object, ...]] = []
     for each in islice(found, limit):
         if call.as_json:
-            call.output.json(_object(each, show_value=show_value))
+            value = {"value": each.value} if show_value else {}
+            call.output.json({**match_object(each), **value})
         else:
             rows.append(_row(each, show_value=show_value))
     if rows:
@@ -120,13 +122,6 @@ def _summary(search: BodySearch, took: timedelta) -> str:
     if search.complete or search.reached is None:
         return text
     return f"{text} Older ones were not read: continue with --until {iso(search.reached)}."
-
-
-def _object(found: BodyMatch, *, show_value: bool) -> dict[str, Any]:
-    event = found.event
-    about = {"source": event.source, "event_id": event.event_id, "type": event.type}
-    value = {"value": found.value} if show_value else {}
-    return {**about, "received_at": iso(event.received_at), **value}
 
 
 def _row(found: BodyMatch, *, show_value: bool) -> tuple[object, ...]:

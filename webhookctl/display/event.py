@@ -4,6 +4,7 @@ import base64
 from datetime import datetime
 from typing import Any, Final
 
+from webhook_inbox.client.body_search import BodyMatch
 from webhook_inbox.client.event_state import EventAttempt, EventRun, EventState
 from webhook_inbox.client.exporting import ExportedEvent
 from webhook_inbox.client.times import iso, relative
@@ -38,6 +39,14 @@ def event_object(state: EventState) -> dict[str, Any]:
         "runs": [_run_object(each) for each in state.runs],
         "history": history_objects(state),
     }
+
+
+@json_object.register
+def match_object(match: BodyMatch) -> dict[str, Any]:
+    """Returns an event that a search found as JSON data, without the value in its body."""
+    event = match.event
+    about = {"source": event.source, "event_id": event.event_id, "type": event.type}
+    return {**about, "received_at": iso(event.received_at)}
 
 
 def export_object(exported: ExportedEvent) -> dict[str, Any]:

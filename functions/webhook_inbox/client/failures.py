@@ -2,72 +2,28 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from heapq import nlargest
 from typing import Final, NamedTuple
 
 from webhook_inbox.client.errors import WrongArgument
 from webhook_inbox.client.names import require_known
+from webhook_inbox.client.reasons import line_of
 from webhook_inbox.client.replays import ReplayFilter
 from webhook_inbox.client.scope import Scope
+from webhook_inbox.client.search import EventQuery
 from webhook_inbox.client.suggestions import Command
 from webhook_inbox.domain.error_text import MESSAGE_LIMIT, error_group, plain
-from webhook_inbox.domain.manifest import matches
-from webhook_inbox.domain.model import Run, Status
+from webhook_inbox.domain.model import EventStatus, Run, Status
 from webhook_inbox.domain.ports import Key
 from webhook_inbox.domain.printable import cut
-from webhook_inbox.domain.quotas import token
-from webhook_inbox.ledger.queries import DueEntry
 from webhook_inbox.ledger.schema import DEAD_FROM, RUN_LIFE, dead_due_at, key_of_run
 
 # The groups that are kept apart; a handler that puts random text into its errors makes many.
 GROUPS: Final = 1000
 # The failing runs that are recognised if they die while the runs are read.
 REMEMBERED: Final = 10_000
-FAILED: Final = (Status.FAILED, Status.DEAD_LETTER)
-# A run's row has the time of its event rounded up to a second.
-ROUNDED: Final = timedelta(seconds=1)
-# Paths in the ledger are relative to the bundle, which is this folder.
-FUNCTIONS: Final = "functions"
-
-
-@dataclass(frozen=True, slots=True)
-class FailureFilter:
-    """Selects failing and dead runs; None matches all.
-
-    Attributes:
-        source: the source.
-        type: a pattern, such as "invoice.*".
-        handler: the handler.
-        tenant: the tenant.
-        status: only failing runs, which will be retried, or only dead ones.
-        since: the earliest time at which the event was received.
-        until: the time before which it was received.
-    """
-
-    source: str | None = None
-    type: str | None = None
-    handler: str | None = None
-    tenant: str | None = None
-    status: Status | None = None
-    since: datetime | None = None
-    until: datetime | None = None
-
-    def may_select(self, entry: DueEntry) -> bool:
-        """Returns whether a run may match, according to its entry in the due index."""
-        return self.source in {None, entry.source} and self.handler in {None, entry.handler}
-
-    def selects(self, run: Run) -> bool:
-        """Returns whether a run matches, whatever its status is."""
-        named = self.source in {None, run.source} and self.handler in {None, run.handler}
-        named = named and (self.tenant is None or token(self.tenant) == run.tenant)
-        if not named or (self.type is not None and not matches((self.type,), run.type)):
-            return False
-        if run.expires_at is None:
-            return self.since is None and self.until is None
-        received_at = run.expires_at - RUN_LIFE
-        early = self.since is not None and received_at < self.since
-        return not early and (self.until is None or received_at < self.until + ROUNDED)
+FAILED: Final = (EventStatus.FAILED, EventStatus.DEAD_LETTER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,47 +95,51 @@ class Failures:
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
 
-    def summarize(self, filters: FailureFilter | None = None, *, limit: int = 20) -> FailureSummary:
+    def summarize(self, query: EventQuery | None = None, *, limit: int = 20) -> FailureSummary:
         """Groups failing and dead runs by their cause; memory does not grow with the runs.
+
+        Args:
+            query: the filters; a status is that of the runs, failed or dead_letter.
+            limit: the number of groups, of which all runs are counted.
 
         Raises:
             WrongArgument: no such source or handler exists, or it is another status.
         """
-        filters = filters or FailureFilter()
-        if filters.status not in {None, *FAILED}:
-            raise WrongArgument(f"status {filters.status}: use {' or '.join(FAILED)}")
+        query = query or EventQuery()
+        if query.status not in {None, *FAILED}:
+            raise WrongArgument(f"status {query.status}: use {' or '.join(FAILED)}")
         causes = _Causes()
-        causes.add(self._failed(filters))
+        causes.add(self._failed(query))
         if not causes.failures:
-            require_known(self._scope.target, source=filters.source, handler=filters.handler)
+            require_known(self._scope.target, source=query.source, handler=query.handler)
         largest = nlargest(limit, causes.failures.values(), key=lambda each: each.count)
         return FailureSummary(
-            groups=[self._group(each, causes, filters) for each in largest],
+            groups=[self._group(each, causes, query) for each in largest],
             group_count=len(causes.failures),
             runs=sum(each.count for each in causes.failures.values()) + causes.others,
             partial=self._scope.is_cut,
         )
 
-    def _failed(self, filters: FailureFilter) -> Iterator[Run]:
+    def _failed(self, query: EventQuery) -> Iterator[Run]:
         """Yields the failing runs, then the dead ones, page by page.
 
         A run that dies meanwhile is in both indexes; it is yielded once if it is among the first
         10,000 failing ones.
         """
         ledger, failing = self._scope.ledger(), set[Key]()
-        if filters.status in {None, Status.FAILED}:
-            for run in ledger.due_runs(selects=filters.may_select):
-                if run.status is Status.FAILED and filters.selects(run):
+        if query.status in {None, EventStatus.FAILED}:
+            for run in ledger.due_runs(selects=query.selects):
+                if run.status is Status.FAILED and query.runs(run):
                     if len(failing) < REMEMBERED:
                         failing.add(key_of_run(run))
                     yield run
-        if filters.status in {None, Status.DEAD_LETTER}:
-            low = DEAD_FROM if filters.since is None else dead_due_at(filters.since + RUN_LIFE)
-            dead = ledger.dead_runs(low=low, selects=filters.may_select)
-            rows = (run for _, run in dead if run is not None and filters.selects(run))
+        if query.status in {None, EventStatus.DEAD_LETTER}:
+            low = DEAD_FROM if query.since is None else dead_due_at(query.since + RUN_LIFE)
+            dead = ledger.dead_runs(low=low, selects=query.selects)
+            rows = (run for _, run in dead if run is not None and query.runs(run))
             yield from (run for run in rows if key_of_run(run) not in failing)
 
-    def _group(self, found: "_Failed", causes: "_Causes", filters: FailureFilter) -> FailureGroup:
+    def _group(self, found: "_Failed", causes: "_Causes", query: EventQuery) -> FailureGroup:
         cause, program = found.cause, self._scope.program
         source, event_id = found.example
         return FailureGroup(
@@ -195,22 +155,22 @@ class Failures:
             last_at=found.last,
             example=FailedEvent(source, event_id),
             inspect=program.command("inbox inspect", "--source", source, argument=event_id),
-            replay=self._replay(filters, cause, by_group=True) if found.dead else None,
+            replay=self._replay(query, cause, by_group=True) if found.dead else None,
             replay_of_class=(
-                self._replay(filters, cause, by_group=False) if causes.has_alike(cause) else None
+                self._replay(query, cause, by_group=False) if causes.has_alike(cause) else None
             ),
         )
 
-    def _replay(self, filters: FailureFilter, cause: "Cause", *, by_group: bool) -> Command:
+    def _replay(self, query: EventQuery, cause: "Cause", *, by_group: bool) -> Command:
         selected = ReplayFilter(
-            source=filters.source,
-            type=filters.type,
+            source=query.source,
+            type=query.type,
             handler=cause.handler,
             error_class=None if by_group else cause.error_class,
             error_group=cause.id if by_group else None,
-            tenant=filters.tenant,
-            since=filters.since,
-            until=filters.until,
+            tenant=query.tenant,
+            since=query.since,
+            until=query.until,
         )
         return self._scope.program.command("replay", *selected.words())
 
@@ -229,11 +189,6 @@ def cause_of(run: Run) -> Cause:
     """Returns the cause of a failed run."""
     group = error_group(run.error_class, run.error_line, run.last_error)
     return Cause(run.handler, group.error_class, line_of(run), group.message, group.id)
-
-
-def line_of(run: Run) -> str:
-    """Returns `functions/handlers/orders.py:12`, the line that raised a run's error; "" if none."""
-    return f"{FUNCTIONS}/{run.error_line}" if run.error_line else ""
 
 
 @dataclass(slots=True)

@@ -10,9 +10,9 @@ from webhook_inbox.client import budget
 from webhook_inbox.client.client import InboxClient
 from webhook_inbox.client.connection import Selection
 from webhook_inbox.client.errors import WrongArgument
-from webhook_inbox.client.failures import FailureFilter
+from webhook_inbox.client.search import EventQuery
 from webhook_inbox.domain.errors import Permanent, Unavailable
-from webhook_inbox.domain.model import Status
+from webhook_inbox.domain.model import EventStatus
 
 __all__ = ["_alone", "cli", "inbox"]
 
@@ -40,10 +40,10 @@ def test_a_summary_has_the_largest_groups_and_counts_the_others(client: InboxCli
 
 
 def test_filters_and_wrong_ones(client: InboxClient) -> None:
-    dead = FailureFilter(status=Status.DEAD_LETTER, handler="acme.notify")
+    dead = EventQuery(status=EventStatus.DEAD_LETTER, handler="acme.notify")
     assert client.failures.summarize(dead).runs == 2
-    assert client.failures.summarize(FailureFilter(tenant="other")).runs == 0
-    for wrong in (FailureFilter(status=Status.DONE), FailureFilter(source="acne")):
+    assert client.failures.summarize(EventQuery(tenant="other")).runs == 0
+    for wrong in (EventQuery(status=EventStatus.DONE), EventQuery(source="acne")):
         with pytest.raises(WrongArgument):
             client.failures.summarize(wrong)
 
