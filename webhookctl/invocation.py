@@ -4,9 +4,7 @@ import inspect
 import json
 import os
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field, is_dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -14,14 +12,13 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from webhook_inbox.adapters.system import SystemClock, SystemRandomness
+from webhook_inbox.adapters.system import SystemClock
 from webhook_inbox.client.client import InboxClient
 from webhook_inbox.client.connection import Selection, connect
 from webhook_inbox.client.suggestions import Program
 from webhook_inbox.client.target import NoStack, Target
-from webhook_inbox.domain.audit import Actor, AuditedAction
+from webhook_inbox.domain.audit import Actor
 from webhook_inbox.domain.ports import Clock
-from webhook_inbox.ledger import audit
 from webhookctl.display.output import Output
 from webhookctl.display.times import require_window
 from webhookctl.errors import CommandError
@@ -84,7 +81,6 @@ class Invocation:
     world: World
     selection: Selection = field(default_factory=Selection)
     as_json: bool = False
-    printer: Output | None = None
 
     @cached_property
     def target(self) -> Target:
@@ -112,8 +108,8 @@ class Invocation:
 
     @property
     def output(self) -> Output:
-        """Prints the results, or collects them for the console."""
-        return self.printer or Output(as_json=self.as_json)
+        """Prints the results."""
+        return Output(as_json=self.as_json)
 
     @property
     def program(self) -> Program:
@@ -132,33 +128,6 @@ class Invocation:
     def personal_reader(self, *, show: bool) -> Actor | None:
         """Returns who sees personal fields: the caller with `--show-personal`, or None."""
         return self.actor(None) if show else None
-
-    @property
-    def caller(self) -> str:
-        """The name of the caller."""
-        return self.actor(None).name
-
-    @contextmanager
-    def audited(
-        self, action: AuditedAction, by: str | None, *, reason: str = "", **request: str | None
-    ) -> Iterator[Counter[str]]:
-        """Writes an audit row, yields the counts of the action's outcomes, and then adds them.
-
-        The action is not performed if the row cannot be written. An error leaves the row without
-        counts: begun, and not finished.
-        """
-        recorded = audit.record(
-            self.target.table,
-            SystemRandomness(),
-            action=action,
-            by=self.actor(by),
-            reason=reason,
-            request={name: value for name, value in request.items() if value},
-            now=self.clock.now(),
-        )
-        counts = Counter[str]()
-        yield counts
-        recorded.conclude(counts)
 
     def with_options(self, options: dict[str, Any]) -> "Invocation":
         """Returns the invocation with the options given after the command's name."""
@@ -227,13 +196,6 @@ def takes_options(
     own = [each for p in declared for each in fields.get(p.name, {p.name: p}).values()]
     offered = {name: each for name, each in _SHARED.items() if name not in without}
 
-    def perform(call: Invocation, values: dict[str, Any]) -> None:
-        require_window(values.get("since"), values.get("until"), call.clock.now())
-        for group, kind in groups.items():
-            names = fields[group].keys() & values.keys()
-            values[group] = kind(**{name: values.pop(name) for name in names})
-        function(call, **values)
-
     def command(**values: Any) -> None:
         context: typer.Context = values.pop("ctx")
         options = {name: values.pop(name, None) for name in _SHARED}
@@ -243,8 +205,11 @@ def takes_options(
         for name in filter(before.given, without):
             option = "--" + name.removeprefix("as_")
             context.fail(f"no option {option} here: {context.info_name} does not use it")
-        context.obj = before.with_options(options)
-        perform(context.obj, values)
+        call = context.obj = before.with_options(options)
+        require_window(values.get("since"), values.get("until"), call.clock.now())
+        for group, kind in groups.items():
+            values[group] = kind(**{name: values.pop(name) for name in fields[group]})
+        function(call, **values)
 
     parameters = [_CONTEXT, *(p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own)]
     parameters += offered.values()
@@ -253,8 +218,6 @@ def takes_options(
     command.__annotations__ = {p.name: p.annotation for p in parameters}
     command.__doc__ = function.__doc__
     command.__name__ = function.__name__
-    # For the console, which has the invocation and the values of the options.
-    command.perform = perform  # type: ignore[attr-defined]
     return command
 
 

@@ -13,8 +13,6 @@ from tests.webhookctl.commands.stage import MANIFEST, Inbox
 from tests.webhookctl.commands.test_doctor import passed
 from webhook_inbox.domain.errors import Permanent, Transient
 from webhook_inbox.domain.manifest import BreakerSpec, DestinationSpec
-from webhookctl.commands import destinations, handlers, hold, tenants
-from webhookctl.console.commands import told
 
 # Elements, ends of what surrounds the text, addresses with a scheme, and templates.
 MARKUP = (
@@ -74,15 +72,16 @@ def hostile(*, other: Any) -> SeededInbox:
     world.deliver("ignored", source=MARKUP, type_=EVIL, body=b"{}")
     _acted(found)
     passed(world, age=timedelta(seconds=20))
-    held = told(found.call(), hold.list_holds).objects
-    names.holds = {each["event_id"]: each["hold"] for each in held}
+    held = found.call().client.holds.list()
+    names.holds = {each.event_id: each.hold for each in held}
     return found
 
 
 def _acted(found: SeededInbox) -> None:
-    call, because = found.call(), {"reason": EVIL, "by": EVIL}
-    told(call, handlers.pause_handler, name=OTHER, **because)
-    told(call, tenants.pause_tenant, name=EVIL, **because)
-    told(call, destinations.open_destination, name=MARKUP, **because)
+    client = found.call().client
+    by = client.actor(EVIL)
+    client.handlers.pause(OTHER, reason=EVIL, by=by)
+    client.tenants.pause(EVIL, reason=EVIL, by=by)
+    client.destinations.open(MARKUP, reason=EVIL, by=by)
     found.world.deliver("evt_waiting", type_="refund")
     found.world.work()

@@ -17,8 +17,6 @@ from webhook_inbox.domain.errors import Permanent, Skipped
 from webhook_inbox.domain.manifest import BreakerSpec, DestinationSpec
 from webhook_inbox.domain.ports import Clock
 from webhook_inbox.domain.secrets import TOKEN_KEY
-from webhookctl.commands import destinations, erase, handlers, hold, tenants
-from webhookctl.console.commands import told
 from webhookctl.invocation import Invocation
 from webhookctl.invocation import World as Outside
 
@@ -128,8 +126,8 @@ def seeded(*, other: Any, stage: str = "test", local: bool = False) -> SeededInb
     _held(world, found.names)
     _actions(world, found)
     passed(world, age=timedelta(seconds=20))
-    held = told(found.call(), hold.list_holds).objects
-    found.names.holds = {each["event_id"]: each["hold"] for each in held}
+    held = found.call().client.holds.list()
+    found.names.holds = {each.event_id: each.hold for each in held}
     return found
 
 
@@ -222,12 +220,12 @@ def _held(world: Inbox, names: Names) -> None:
 
 def _actions(world: Inbox, found: SeededInbox) -> None:
     """Performs what an operator did before, so that the audit and the pauses have rows."""
-    call = found.call()
-    because = {"reason": "the ERP moves to its new host"}
-    told(call, handlers.pause_handler, name="github.announce", **because)
-    told(call, tenants.pause_tenant, name="acct_9", **because)
-    told(call, destinations.open_destination, name="erp", **because)
-    told(call, erase.erase, event_id="evt_unknown_1", source="acme", reason="a request", yes=True)
+    client = found.call().client
+    by, reason = client.actor(), "the ERP moves to its new host"
+    client.handlers.pause("github.announce", reason=reason, by=by)
+    client.tenants.pause("acct_9", reason=reason, by=by)
+    client.destinations.open("erp", reason=reason, by=by)
+    client.events.erase("evt_unknown_1", source="acme", reason="a request", by=by)
     world.deliver("gh_3", source="github", type_="issues.closed", body=b'{"action": "closed"}')
     world.deliver(
         "in_1", source="stripe", type_="invoice.paid", body=b'{"id":"in_1","type":"invoice.paid"}'

@@ -1,7 +1,6 @@
 """Every action is performed in Chromium, by keyboard alone and without JavaScript."""
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -10,12 +9,11 @@ from tests.browser.driving import Console, Opens
 from tests.browser.keyboard import fill, follow
 from tests.browser.subjects import SUBJECTS
 from tests.webhookctl.commands.stage import documents
+from webhook_inbox.client import InboxClient
 from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.secret_document import SOURCES
-from webhookctl.commands import audit, destinations, handlers, hold, tenants
 from webhookctl.console import actions
 from webhookctl.console.actions import FormAction
-from webhookctl.console.commands import told
 
 REASON = "agreed in the incident"
 TYPED = {
@@ -26,14 +24,12 @@ TYPED = {
 }
 
 
-def listed(console: Console, command: Callable[..., None], **wanted: Any) -> dict[str, Any] | None:
-    """Returns the object that a command lists with these values, None if it lists none."""
-    found = told(console.inbox.call(), command).objects
-    return next((each for each in found if wanted.items() <= each.items()), None)
+def client(console: Console) -> InboxClient:
+    return console.inbox.call().client
 
 
 def is_decided(console: Console, event_id: str) -> bool:
-    return listed(console, hold.list_holds, event_id=event_id) is None
+    return event_id not in {each.event_id for each in client(console).holds.list()}
 
 
 def run_status(console: Console, event_id: str, handler: str = "acme.fulfil") -> Status:
@@ -41,13 +37,16 @@ def run_status(console: Console, event_id: str, handler: str = "acme.fulfil") ->
 
 
 def is_paused(console: Console, name: str) -> bool:
-    found = listed(console, handlers.list_handlers, handler=name)
-    return found is not None and bool(found["paused"])
+    return any(each.paused for each in client(console).handlers.list() if each.handler == name)
 
 
-def circuit(console: Console, name: str) -> Any:
-    found = listed(console, destinations.list_destinations, destination=name)
-    return found and found["circuit"]
+def paused_tenants(console: Console) -> set[str]:
+    return {each.tenant for each in client(console).tenants.list()}
+
+
+def circuit(console: Console, name: str) -> str | None:
+    found = {each.destination: each.circuit for each in client(console).destinations.list()}
+    return found[name]
 
 
 # Checks that the inbox has the state that each action leaves.
@@ -60,12 +59,8 @@ DONE: dict[str, Callable[[Console], bool]] = {
     actions.DENY.path: lambda console: run_status(console, "evt_asking") is Status.SKIPPED,
     actions.PAUSE_HANDLER.path: lambda console: is_paused(console, "acme.fulfil"),
     actions.RESUME_HANDLER.path: lambda console: not is_paused(console, "github.announce"),
-    actions.PAUSE_TENANT.path: lambda console: (
-        listed(console, tenants.list_tenants, tenant="acct_12") is not None
-    ),
-    actions.RESUME_TENANT.path: lambda console: (
-        listed(console, tenants.list_tenants, tenant="acct_9") is None
-    ),
+    actions.PAUSE_TENANT.path: lambda console: "acct_12" in paused_tenants(console),
+    actions.RESUME_TENANT.path: lambda console: "acct_9" not in paused_tenants(console),
     actions.OPEN.path: lambda console: circuit(console, "crm") == "open",
     actions.CLOSE.path: lambda console: circuit(console, "erp") == "closed",
     actions.SKIP.path: lambda console: run_status(console, "evt_dead_0") is Status.SKIPPED,
@@ -90,7 +85,7 @@ def by_keyboard(page: Page, action: FormAction) -> None:
 
 def reasons(console: Console) -> set[str]:
     """Returns the reasons in the audit."""
-    return {each["reason"] for each in told(console.inbox.call(), audit.audit).objects}
+    return {each.reason for each in client(console).audit.list()}
 
 
 @pytest.mark.parametrize("action", LISTED, ids=lambda each: each.path)

@@ -25,9 +25,7 @@ from webhook_inbox.domain.model import EventStatus, Status
 from webhook_inbox.domain.secret_document import SOURCES
 from webhook_inbox.handlers.approvals.hold import ApprovalRequest
 from webhook_inbox.ledger.schema import run_key
-from webhookctl.commands import destinations, handlers, tenants
 from webhookctl.console import actions
-from webhookctl.console.commands import told
 from webhookctl.console.views import MENU
 from webhookctl.invocation import Invocation
 
@@ -124,11 +122,11 @@ class Stage:
         """A handler to resume, or one to pause."""
 
         def is_paused() -> bool:
-            listed = told(self.call, handlers.list_handlers).objects
-            return any(each["paused"] for each in listed if each["handler"] == HANDLER)
+            listed = self.call.client.handlers.list()
+            return any(each.paused for each in listed if each.handler == HANDLER)
 
         if paused and not is_paused():
-            told(self.call, handlers.pause_handler, name=HANDLER, reason=REASON)
+            self.call.client.handlers.pause(HANDLER, reason=REASON, by=self.call.actor(None))
         return Scene({"name": HANDLER}, lambda: is_paused() is not paused)
 
     def tenant(self, *, paused: bool) -> Scene:
@@ -136,22 +134,21 @@ class Stage:
         name = TYPED["name"]
 
         def is_paused() -> bool:
-            listed = told(self.call, tenants.list_tenants).objects
-            return name in {each["tenant"] for each in listed}
+            return name in {each.tenant for each in self.call.client.tenants.list()}
 
         if paused and not is_paused():
-            told(self.call, tenants.pause_tenant, name=name, reason=REASON)
+            self.call.client.tenants.pause(name, reason=REASON, by=self.call.actor(None))
         return Scene({"name": name} if paused else {}, lambda: is_paused() is not paused)
 
     def circuit(self, *, is_open: bool) -> Scene:
         """A circuit to close, or one to open."""
 
         def now_open() -> bool:
-            listed = told(self.call, destinations.list_destinations).objects
-            return any(each["opened_by_hand"] for each in listed if each["destination"] == CALLED)
+            listed = self.call.client.destinations.list()
+            return any(each.opened_by_hand for each in listed if each.destination == CALLED)
 
         if is_open and not now_open():
-            told(self.call, destinations.open_destination, name=CALLED, reason=REASON)
+            self.call.client.destinations.open(CALLED, reason=REASON, by=self.call.actor(None))
         return Scene({"name": CALLED}, lambda: now_open() is not is_open)
 
     def _run(self, event_id: str) -> Any:

@@ -69,7 +69,7 @@ def send(  # noqa: PLR0913 - one parameter per option
         raise typer.BadParameter("give either --secret or --secret-env")
     apart = url is not None and bool(secret or secret_env)
     spec = Checkout.required().source(source, LOCAL if apart else call.target.stage)
-    address = url or address_of(call, source)
+    address = url or address_of(call.client, source)
     key = _secret(call, spec, secret, secret_env)
     forge = Forge(provider=providers.load(spec), spec=spec, secret=key, clock=call.clock)
     drafts = [forge.draft(file, type_=type_, event_id=event_id, new_id=new_id) for file in files]
@@ -91,7 +91,7 @@ def _secret(call: Invocation, spec: SourceSpec, given: str | None, variable: str
         return given
     if variable:
         return secret_of(variable, otherwise="--secret -")
-    return stored_secret(call, spec)
+    return stored_secret(call.client, spec)
 
 
 def _show(call: Invocation, drafts: list[Draft], answers: list[PostAnswer]) -> None:

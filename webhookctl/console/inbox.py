@@ -1,12 +1,12 @@
 """The inbox that the console shows, and the person who uses it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from datetime import timedelta
-from functools import cached_property, partial
-from typing import Any, Final, TypeVar
+from functools import cached_property
+from typing import Any, Final
 
-from webhook_inbox.client.budget import SECONDS, BoundedTable
+from webhook_inbox.client.budget import SECONDS
 from webhook_inbox.client.cached import Cached
 from webhook_inbox.client.client import InboxClient
 from webhook_inbox.client.metered import MeteredTable
@@ -15,13 +15,10 @@ from webhook_inbox.client.suggestions import Program
 from webhook_inbox.client.target import Target
 from webhook_inbox.domain.audit import Actor
 from webhook_inbox.domain.manifest import Manifest
-from webhook_inbox.domain.ports import Clock, Table
-from webhook_inbox.ledger.queries import Ledger
-from webhookctl.console.commands import Told, told
+from webhook_inbox.domain.ports import Clock
 from webhookctl.console.costs import LIST_SECONDS, AwsCalls
 from webhookctl.invocation import Invocation
 
-T = TypeVar("T")
 PARTLY: Final = (
     "One page reads a part of so many rows: lists and counts here are of that part. Narrow them"
     " with a filter, or use the command, which reads all."
@@ -31,19 +28,6 @@ RECONNECT: Final = 10
 LIST_SECONDS_LOCAL: Final = 3
 # A name that begins so is production, however the stage is called.
 PRODUCTION: Final = ("prod", "live")
-
-
-def metered(target: Target, table: Table) -> Target:
-    """Returns the target with another table; its other resources are the same."""
-
-    class Metered(type(target)):  # type: ignore[misc]
-        """A target whose ledger counts its reads and refuses writes."""
-
-        @property
-        def table(self) -> Table:
-            return table
-
-    return Metered(**{each.name: getattr(target, each.name) for each in fields(target)})
 
 
 @dataclass(frozen=True)
@@ -59,45 +43,46 @@ class ConsoleInbox:
     write: bool
 
     @property
-    def call(self) -> Invocation:
-        """The invocation for an action.
+    def _connected(self) -> InboxClient:
+        """The client with the right to change the inbox.
 
         An edited inbox.toml changes the stack on this machine, so it is read again; a connection
         to AWS stays, since another may ask for a one-time password.
         """
-        return self._reconnected() if self.begun.selection.local else self.begun
+        return self._reconnected() if self.begun.selection.local else self.begun.client
 
     @cached_property
-    def _reconnected(self) -> Cached[Invocation]:
-        begun = self.begun
-        # Without the line that a command prints about its target.
-        again = partial(Invocation, begun.world, begun.selection, printer=Told())
-        return Cached(again, seconds=RECONNECT)
+    def _reconnected(self) -> Cached[InboxClient]:
+        return Cached(self._connect, seconds=RECONNECT)
+
+    def _connect(self) -> InboxClient:
+        target = self.begun.world.connect(self.begun.selection)
+        return InboxClient(target, write=True, program=self.program, clock=self.clock)
 
     @property
     def target(self) -> Target:
         """The inbox's resources."""
-        return self.call.target
+        return self._connected.target
 
     @property
     def clock(self) -> Clock:
         """The clock."""
-        return self.call.clock
+        return self.begun.clock
 
     @property
     def program(self) -> Program:
         """Makes the commands that do the same as a page."""
-        return self.call.program
+        return self.begun.program
 
     @property
     def client(self) -> InboxClient:
         """The operations on the inbox, with the right to change it only if actions are allowed."""
-        return self.call.client if self.write else self.reading()
+        return self._connected if self.write else self.reading()
 
     @property
     def actor(self) -> Actor:
         """The console's user, as the audit records it."""
-        return self.call.actor(None)
+        return self._connected.actor()
 
     def reading(self, seconds: float | None = SECONDS) -> InboxClient:
         """Returns a client for one page: it only reads, for so many seconds, and counts the price.
@@ -119,33 +104,6 @@ class ConsoleInbox:
             # Also after an error, which may follow a change.
             self.changed()
 
-    def read(
-        self, command: Callable[..., None], *, seconds: float = SECONDS, **values: Any
-    ) -> Told:
-        """Returns what a command prints that only reads; its reads are counted, writes refused.
-
-        The reads are bounded: a note says so where they left out rows.
-        """
-        table = self.bounded(seconds)
-        result = told(self._reading(table), command, **values)
-        if table.cut:
-            result.partly = True
-            result.note(PARTLY)
-        return result
-
-    def examine(self, question: Callable[..., T], *given: Any) -> T:
-        """Returns the answer of a function of a command that only reads."""
-        reading = replace(self._reading(self.bounded()), printer=Told())
-        return question(reading, *given)
-
-    def act(self, command: Callable[..., None], **values: Any) -> Told:
-        """Returns what a command prints that acts; the audit has the console's user."""
-        try:
-            return told(self.call, command, **values)
-        finally:
-            # Also after an error, which may follow a change.
-            self.changed()
-
     def on_change(self, forget: Callable[[], None]) -> None:
         """Registers what forgets a value that pages keep, for after each action."""
         self._kept.append(forget)
@@ -158,14 +116,6 @@ class ConsoleInbox:
     @cached_property
     def _kept(self) -> list[Callable[[], None]]:
         return []
-
-    def bounded(self, seconds: float = SECONDS) -> BoundedTable:
-        """Returns the table for one page's lists, for so many seconds from now."""
-        return BoundedTable(self.table, seconds=seconds)
-
-    def _reading(self, table: Table) -> Invocation:
-        target = metered(self.counted, table)
-        return Invocation(replace(self.call.world, connect=lambda _: target), self.call.selection)
 
     @property
     def counted(self) -> Target:
@@ -186,11 +136,6 @@ class ConsoleInbox:
     def table(self) -> MeteredTable:
         """The ledger's table for pages: it refuses writes, and counts the price of its reads."""
         return MeteredTable(self.target.table)
-
-    @property
-    def ledger(self) -> Ledger:
-        """The ledger for pages, without bodies."""
-        return Ledger(table=self.table)
 
     @property
     def manifest(self) -> Manifest:

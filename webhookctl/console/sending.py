@@ -74,9 +74,9 @@ def send_sample(inbox: ConsoleInbox, source: str, sample: str, damage: Damage) -
     if sample not in found:
         raise CommandError(f"{sample or 'no file'} is not a sample of {source}: choose one listed")
     spec = Checkout.required().source(source, inbox.target.stage)
-    secret = stored_secret(inbox.call, spec)
+    secret = stored_secret(inbox.client, spec)
     draft = damaged_draft(spec, found[sample], damage, secret=secret, clock=inbox.clock)
-    address, begun = address_of(inbox.call, source), inbox.clock.now()
+    address, begun = address_of(inbox.client, source), inbox.clock.now()
     times = 2 if damage is Damage.TWICE else 1
     answers = [post(address, draft.body, draft.headers, draft.query) for _ in range(times)]
     stored = "" if answers[0].accepted else _rejected(inbox, draft, begun)

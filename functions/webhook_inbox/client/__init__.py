@@ -10,7 +10,6 @@ and results.
 
 from webhook_inbox.client.client import InboxClient
 from webhook_inbox.client.errors import EndedEarly, NotFound, OperationError, Refused, WrongArgument
-from webhook_inbox.client.failures import FailureFilter
 from webhook_inbox.client.holds import HoldFilter
 from webhook_inbox.client.rejected import RejectionFilter
 from webhook_inbox.client.replays import ReplayFilter, ReplayOptions
@@ -23,7 +22,6 @@ __all__ = [
     "Actor",
     "EndedEarly",
     "EventQuery",
-    "FailureFilter",
     "HoldFilter",
     "InboxClient",
     "NotFound",

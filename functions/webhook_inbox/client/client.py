@@ -137,6 +137,11 @@ class InboxClient:
         return Masks(self._scope, show_to=show_to, command=command, event=None, **request)
 
     @property
+    def program(self) -> Program:
+        """Makes the commands that do the same in a terminal."""
+        return self._scope.program
+
+    @property
     def is_cut(self) -> bool:
         """Whether any list left out rows so far, since the budget is spent."""
         return self._scope.is_cut
