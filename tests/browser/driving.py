@@ -16,7 +16,6 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 from scripts import browser as chromium
 from tests.browser.seeded import Names, ShownInbox
 from tests.waiting import DEADLINE
-from webhook_inbox.adapters.system import SystemRandomness
 from webhookctl.console import application, guard, server
 from webhookctl.console.inbox import ConsoleInbox
 
@@ -71,7 +70,7 @@ def serving(inbox: ShownInbox, *, write: bool = True) -> Iterator[Console]:
     """Serves the console of an inbox."""
     shown = ConsoleInbox(inbox.call(), write=write)
     with server.listening(0) as bound:
-        session = guard.Session.begin(bound.getsockname()[1], SystemRandomness())
+        session = guard.Session.begin(bound.getsockname()[1])
         with server.served(application.application(shown, session), bound):
             yield Console(inbox, session)
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from webhook_inbox.adapters.system import SystemRandomness
 from webhook_inbox.client.names import known_manifest
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, takes_options
@@ -82,5 +81,5 @@ def _prepared(
         raise CommandError(f"{error.name} is not installed: {INSTALL}") from error
     shown = inbox.ConsoleInbox(call, write=write)
     with server.listening(port) as bound:
-        session = guard.Session.begin(bound.getsockname()[1], SystemRandomness())
+        session = guard.Session.begin(bound.getsockname()[1])
         yield session.url, application.application(shown, session), bound

@@ -7,16 +7,15 @@ session's cookie, and a write the exact Origin and a token in the form as well.
 """
 
 import hmac
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from secrets import token_hex
 from typing import Final
 
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-from webhook_inbox.domain.ports import Randomness
 
 STATIC: Final = "/static/"
 # `same-origin`, since browsers send `Origin: null` with a form under `no-referrer`.
@@ -59,9 +58,9 @@ class Session:
     form_token: str = field(repr=False)
 
     @classmethod
-    def begin(cls, port: int, randomness: Randomness) -> "Session":
-        """Returns a session with new secrets."""
-        return cls(port, randomness.token(), randomness.token(), randomness.token())
+    def begin(cls, port: int, token: Callable[[], str] = token_hex) -> "Session":
+        """Returns a session with new secrets, which `token` makes."""
+        return cls(port, token(), token(), token())
 
     @property
     def cookie_name(self) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from webhook_inbox.client.budget import SECONDS
 from webhook_inbox.client.cached import Cached
+from webhook_inbox.client.call_costs import AwsCalls
 from webhook_inbox.client.client import InboxClient
 from webhook_inbox.client.metered import MeteredTable
 from webhook_inbox.client.names import known_manifest
@@ -16,7 +17,7 @@ from webhook_inbox.client.target import Target
 from webhook_inbox.domain.audit import Actor
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.ports import Clock
-from webhookctl.console.costs import LIST_SECONDS, AwsCalls
+from webhookctl.console.costs import LIST_SECONDS
 from webhookctl.invocation import Invocation
 
 PARTLY: Final = (

@@ -54,7 +54,7 @@ def console_of(cli: Cli, *, write: bool = True) -> ConsoleInbox:
 @contextmanager
 def browsing(shown: ConsoleInbox) -> Iterator[Browser]:
     """Opens the console's link."""
-    session = Session.begin(PORT, SeededRandomness(1))
+    session = Session.begin(PORT, SeededRandomness(1).token)
     browser = Browser(application(shown, session), base_url=ADDRESS)
     browser.shown, browser.session = shown, session
     assert browser.get(session.url).status_code == 200

@@ -11,8 +11,9 @@ from tests.webhookctl.commands.stage import Cli, Inbox
 from tests.webhookctl.commands.test_doctor import CALLING, Account, passed
 from tests.webhookctl.console.browsing import Browser, browsing, console_of
 from webhook_inbox.client import budget, event_page, stats
+from webhook_inbox.client.call_costs import AwsCalls, CountedClient
 from webhookctl.console import background
-from webhookctl.console.costs import LIST_SECONDS, AwsCalls, CountedClient, hourly
+from webhookctl.console.costs import LIST_SECONDS, hourly
 
 MINUTES = 6
 HOUR = 60 // MINUTES

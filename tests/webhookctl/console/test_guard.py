@@ -35,7 +35,7 @@ ORIGIN = f"http://{HOST}"
 
 
 def session_of(seed: int = 1) -> Session:
-    return Session.begin(PORT, SeededRandomness(seed))
+    return Session.begin(PORT, SeededRandomness(seed).token)
 
 
 SESSION = session_of()
