@@ -1,7 +1,7 @@
 """The runs that wait for a person's decision."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import partial
@@ -25,7 +25,6 @@ from webhook_inbox.handlers.approvals.hold import ApprovalRequest, holds
 from webhook_inbox.handlers.approvals.request_row import RequestRow, Word
 from webhook_inbox.handlers.effects.journal import Unstorable
 from webhook_inbox.handlers.effects.manual_commit import NoDoubt
-from webhook_inbox.ledger.schema import dedupe_key
 
 # Outcomes by which nothing was decided.
 UNDECIDED: Final = (ApprovalOutcome.MOVED_ON, ApprovalOutcome.EXPIRED, ApprovalOutcome.NOT_ASKED)
@@ -372,7 +371,7 @@ class Holds:
         self, event_id: str, source: str | None, handler: str | None, hold: str | None
     ) -> ApprovalRequest:
         """Returns the approval request; raises an error unless exactly one matches."""
-        runs = self._runs(event_id, source, handler)
+        runs = self._scope.runs(event_id, source, handler)
         listed = self._scope.program.command("hold list")
         if not runs:
             subject = f"run of {handler}" if handler else "run"
@@ -390,17 +389,6 @@ class Holds:
                 " Inspect the event and decide again"
             )
         raise Refused(f"{states}: choose one with --handler, --source or --hold")
-
-    def _runs(self, event_id: str, source: str | None, handler: str | None) -> Sequence[Run]:
-        scope, key = self._scope, dedupe_key(event_id)
-        ledger, now = scope.ledger(), scope.clock.now()
-        sources = [source] if source else scope.target.urls
-        events = [ledger.overview(name, key, now=now) for name in sources]
-        runs = [run for event in events if event is not None for run in event.runs]
-        selected = [run for run in runs if handler in {None, run.handler}]
-        if not selected:
-            require_known(scope.target, source=source, handler=handler)
-        return selected
 
     def _decided(self, hold: ApprovalRequest, decision: Decision, by: Actor) -> HoldDecision:
         """Returns a decision; raises Refused where nothing was decided."""

@@ -250,7 +250,7 @@ class RejectedDeliveries:
         """
         scope, low = self._scope, wanted.since or since
         found: list[FullMinutes] = []
-        for name in self._sources(wanted.source):
+        for name in self._scope.sources(wanted.source):
             full = full_minutes(scope.table, name, now=scope.clock.now())
             listed = takewhile(lambda minute: low is None or minute + MINUTE > low, full)
             minutes = tuple(m for m in listed if wanted.until is None or m < wanted.until)
@@ -269,22 +269,24 @@ class RejectedDeliveries:
         spec = known_source(self._scope.target, delivery.source)
         return Rejection.of(delivery, None if spec is None else providers.load(spec))
 
-    def body(self, id_: str, *, source: str = "", personal_to: Actor | None = None) -> bytes:
+    def body(self, id_: str, *, source: str = "", show_personal_to: Actor | None = None) -> bytes:
         """Returns the body of one delivery, its personal fields masked.
 
         Args:
             id_: the delivery.
             source: its source; by default it is looked for in all.
-            personal_to: who sees the personal fields, which the audit records first.
+            show_personal_to: who sees the personal fields, which the audit records first.
 
         Raises:
             NotFound, WrongArgument: as `get`.
             Refused: the body is gone, or the client only reads and may not record the audit.
         """
-        scope, delivery = self._scope, self._find(id_, source)
-        masks = Masks(scope, show_to=personal_to, command="rejected show", delivery=delivery.id)
+        delivery = self._find(id_, source)
+        masks = Masks(
+            self._scope, show_to=show_personal_to, command="rejected show", delivery=delivery.id
+        )
         try:
-            body = payloads.unpack(delivery.row, scope.target.blobs)
+            body = payloads.unpack(delivery.row, self._scope.target.blobs)
         except Permanent as error:
             raise Refused(str(error)) from error
         return masks.body(delivery.source, body)
@@ -383,9 +385,6 @@ class RejectedDeliveries:
     def _reverification(self, manifest: Manifest) -> Reverification:
         return Reverification(manifest, self._ports, providers=providers.load)
 
-    def _sources(self, source: str) -> Sequence[str]:
-        return [source] if source else list(self._scope.target.urls)
-
     def _by_source(
         self, wanted: RejectionFilter, *, newest_first: bool = False
     ) -> Sequence[Iterator[RejectedDelivery]]:
@@ -396,7 +395,7 @@ class RejectedDeliveries:
         table, now = scope.table, scope.clock.now()
         return [
             find(table, name, wanted, now=now, newest_first=newest_first)
-            for name in self._sources(wanted.source)
+            for name in self._scope.sources(wanted.source)
         ]
 
     def _find(self, id_: str, source: str) -> RejectedDelivery:

@@ -113,14 +113,7 @@ class Runs:
         return SkippedRun(run.source, run.event_id, run.handler, Status.SKIPPED, continues)
 
     def _dead_run(self, event_id: str, source: str | None, handler: str | None) -> Run:
-        runs = [
-            run
-            for overview in self._scope.overviews(event_id, source)
-            for run in overview.runs
-            if handler in {None, run.handler}
-        ]
-        if not runs:
-            require_known(self._scope.target, source=source, handler=handler)
+        runs = self._scope.runs(event_id, source, handler)
         dead = [run for run in runs if run.status is Status.DEAD_LETTER]
         if len(dead) == 1:
             return dead[0]

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from webhook_inbox.client.budget import BoundedTable
 from webhook_inbox.client.errors import Refused
-from webhook_inbox.client.names import known_manifest
+from webhook_inbox.client.names import known_manifest, require_known
 from webhook_inbox.client.suggestions import Program
 from webhook_inbox.client.target import Target
 from webhook_inbox.domain.audit import Actor, AuditedAction
 from webhook_inbox.domain.manifest import Manifest
-from webhook_inbox.domain.model import Overview
+from webhook_inbox.domain.model import Overview, Run
 from webhook_inbox.domain.ports import Clock, Ports, Randomness, Table
 from webhook_inbox.ledger import audit
 from webhook_inbox.ledger.queries import Ledger
@@ -78,6 +78,15 @@ class Scope:
             for name in self.sources(source)
         )
         return [overview for overview in found if overview is not None]
+
+    def runs(self, event_id: str, source: str | None, handler: str | None) -> Sequence[Run]:
+        """Returns the runs of the events with this id; raises WrongArgument for unknown names."""
+        overviews = self.overviews(event_id, source)
+        runs = [run for overview in overviews for run in overview.runs]
+        selected = [run for run in runs if handler in {None, run.handler}]
+        if not selected:
+            require_known(self.target, source=source, handler=handler)
+        return selected
 
     def sources(self, source: str | None = None) -> list[str]:
         """Returns the source, or all sources of the inbox."""
