@@ -101,7 +101,7 @@ def show(
     shown: dict[str, str] = {}
     if body:
         reader = call.personal_reader(show=show_personal)
-        content = rejected.body(id_, source=rejection.source, show_personal_to=reader)
+        content = rejected.body(id_, source=rejection.source, personal_to=reader)
         shown = body_object(content)
     if call.as_json:
         call.output.json({**json_object(rejection), **shown})

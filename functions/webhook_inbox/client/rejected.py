@@ -269,13 +269,13 @@ class RejectedDeliveries:
         spec = known_source(self._scope.target, delivery.source)
         return Rejection.of(delivery, None if spec is None else providers.load(spec))
 
-    def body(self, id_: str, *, source: str = "", show_personal_to: Actor | None = None) -> bytes:
+    def body(self, id_: str, *, source: str = "", personal_to: Actor | None = None) -> bytes:
         """Returns the body of one delivery, its personal fields masked.
 
         Args:
             id_: the delivery.
             source: its source; by default it is looked for in all.
-            show_personal_to: who sees the personal fields, which the audit records first.
+            personal_to: who sees the personal fields, which the audit records first.
 
         Raises:
             NotFound, WrongArgument: as `get`.
@@ -283,7 +283,7 @@ class RejectedDeliveries:
         """
         delivery = self._find(id_, source)
         masks = Masks(
-            self._scope, show_to=show_personal_to, command="rejected show", delivery=delivery.id
+            self._scope, show_to=personal_to, command="rejected show", delivery=delivery.id
         )
         try:
             body = payloads.unpack(delivery.row, self._scope.target.blobs)

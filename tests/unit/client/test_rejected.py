@@ -86,11 +86,11 @@ def test_personal_fields_are_masked_unless_the_audit_names_the_reader(
     assert b"ada@example.com" not in client.rejected.body(id_)
     inbox.plan.fail("PutItem")
     with pytest.raises(Unavailable):
-        client.rejected.body(id_, show_personal_to=client.actor())
+        client.rejected.body(id_, personal_to=client.actor())
     with pytest.raises(Refused, match="only reads"):
-        client.reading().rejected.body(id_, show_personal_to=client.actor())
+        client.reading().rejected.body(id_, personal_to=client.actor())
     assert audited(inbox) == []
-    assert b"ada@example.com" in client.rejected.body(id_, show_personal_to=client.actor())
+    assert b"ada@example.com" in client.rejected.body(id_, personal_to=client.actor())
     assert audited(inbox) == ["show-personal"]
 
 
