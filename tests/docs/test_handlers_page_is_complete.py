@@ -21,7 +21,14 @@ from webhook_inbox.handlers.ordering import declaration
 from webhook_inbox.handlers.router import BACKOFFS
 
 # Errors of ingest, conditional writes and queues, which no handler sees.
-NOT_A_HANDLERS = {"Rejected", "ConditionFailed", "ForeignMessage", "NotPublished", "NoTimeLeft"}
+NOT_A_HANDLERS = {
+    "AccessDenied",
+    "Rejected",
+    "ConditionFailed",
+    "ForeignMessage",
+    "NotPublished",
+    "NoTimeLeft",
+}
 # Internal attributes of contexts, which the page names only.
 MACHINERY = {
     "approvals", "clients", "destinations", "effects", "gate", "secrets", "reservations", "waiting",
