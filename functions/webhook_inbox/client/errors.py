@@ -7,12 +7,11 @@
     Unread          AWS refused or failed a call that reads an account (`adapters.aws.reader`)
     AccessDenied    AWS refused the call: a right is missing (`domain.errors`)
     Unavailable     AWS did not answer, throttled, or failed (`domain.errors`)
-    Interrupted     the same, in the middle of an operation on many subjects
 
 A text is one line that names the remedy.
 """
 
-from webhook_inbox.domain.errors import InboxError, Unavailable
+from webhook_inbox.domain.errors import InboxError
 
 
 class OperationError(InboxError):
@@ -29,19 +28,6 @@ class NotFound(OperationError):
 
 class Refused(OperationError):
     """The state of the inbox does not allow the operation."""
-
-
-class Interrupted(Unavailable):
-    """AWS failed in the middle of an operation: what is done stays done.
-
-    Remedy: the same call continues with the rest.
-    """
-
-    def __init__(self, error: Unavailable, done: str) -> None:
-        text = f"{error}; {done} so far, and the same command continues with the rest"
-        InboxError.__init__(self, text)
-        self.service = error.service
-        self.operation = error.operation
 
 
 class EndedEarly(OperationError):

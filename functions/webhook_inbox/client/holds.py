@@ -313,7 +313,7 @@ class Holds:
 
         Raises:
             WrongArgument: the filter has no subject; or, while iterated, an unknown name.
-            Interrupted: while iterated, AWS failed.
+            Unavailable: while iterated, AWS failed; it says what was done.
         """
         decide = partial(self._approvals.approve, by=by, reason=reason)
         return self._decide_all(AuditedAction.APPROVE, wanted, limit, decide, by=by, reason=reason)

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Generic, Self, TypeVar
 
-from webhook_inbox.client.errors import Interrupted
 from webhook_inbox.domain.errors import Unavailable
 
 T = TypeVar("T")
@@ -13,7 +12,7 @@ T = TypeVar("T")
 class Operation(Generic[T]):
     """Changes one subject with each iteration, and returns its result.
 
-    An interrupted operation leaves the rest unchanged; the same call continues with it.
+    An operation that ends early leaves the rest unchanged; the same call continues with it.
 
     Args:
         steps: makes the changes of this operation, one by one.
@@ -44,11 +43,14 @@ class Operation(Generic[T]):
         return self
 
     def __next__(self) -> T:
-        """Changes the next subject; raises Interrupted where AWS fails."""
+        """Changes the next subject; where AWS fails, the error says what was done before."""
         try:
             return next(self._steps)
         except Unavailable as error:
-            raise Interrupted(error, self._done(self.counts)) from error.__cause__
+            done = self._done(self.counts)
+            # The same error, so that its kind and its cause, which has the remedy, stay.
+            error.args = (f"{error}; {done} so far, and the same command continues with the rest",)
+            raise
 
     def complete(self) -> Self:
         """Changes all subjects."""

@@ -343,7 +343,7 @@ class RejectedDeliveries:
         Raises:
             WrongArgument, NotFound: as `verify`.
             Refused: as `verify`; or the manifest has a lane that is not deployed.
-            Interrupted: while iterated, AWS failed.
+            Unavailable: while iterated, AWS failed; it says what was done.
         """
         scope = self._scope
         scope.require_write()

@@ -259,7 +259,7 @@ class Sources:
         not asked, and `ended_by` has the reason.
 
         Raises:
-            Interrupted: while iterated, AWS failed.
+            Unavailable: while iterated, AWS failed; it says what was done.
         """
         scope, hook, log = self._scope, found.hook, found.log
         scope.require_write()

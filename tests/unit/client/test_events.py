@@ -17,7 +17,7 @@ from webhook_inbox.client.client import InboxClient
 from webhook_inbox.client.connection import Selection
 from webhook_inbox.client.effects import Standing
 from webhook_inbox.client.erasing import TenantErasure
-from webhook_inbox.client.errors import Interrupted, NotFound, Refused, WrongArgument
+from webhook_inbox.client.errors import NotFound, Refused, WrongArgument
 from webhook_inbox.client.exporting import ExportedEvent, ExportedFile
 from webhook_inbox.client.search import EventQuery
 from webhook_inbox.client.tail import EventArrival, RunChange
@@ -189,7 +189,7 @@ def test_an_erasure_that_fails_says_what_is_done(
         raise down
 
     monkeypatch.setattr(inbox.table, "update", update)
-    with pytest.raises(Interrupted, match="0 erased so far"):
+    with pytest.raises(Unavailable, match="0 erased so far"):
         tenant_erasure(client).complete()
 
 

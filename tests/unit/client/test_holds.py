@@ -9,7 +9,7 @@ from tests.webhookctl.commands.conftest import _alone, cli, inbox
 from tests.webhookctl.commands.stage import CALLER, Cli, Inbox
 from webhook_inbox.client.client import InboxClient
 from webhook_inbox.client.connection import Selection
-from webhook_inbox.client.errors import Interrupted, NotFound, Refused, WrongArgument
+from webhook_inbox.client.errors import NotFound, Refused, WrongArgument
 from webhook_inbox.client.holds import HoldFilter
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.model import ApprovalOutcome, Status
@@ -146,7 +146,7 @@ def test_an_operation_without_its_audit_decides_nothing(client: InboxClient, inb
     several(inbox)
     inbox.plan.fail("PutItem")
     operation = client.holds.approve_all(REFUNDS, limit=9, reason=WHY, by=client.actor())
-    with pytest.raises(Interrupted, match="0 were decided so far"):
+    with pytest.raises(Unavailable, match="0 were decided so far"):
         operation.complete()
     assert statuses(inbox) == [Status.HELD] * 3
 
@@ -156,6 +156,6 @@ def test_an_outage_interrupts_an_operation(client: InboxClient, inbox: Inbox) ->
     operation = client.holds.approve_all(REFUNDS, limit=9, reason=WHY, by=client.actor())
     next(operation)
     inbox.plan.fail("PutItem")
-    with pytest.raises(Interrupted, match="1 were decided so far, and the same command continues"):
+    with pytest.raises(Unavailable, match="1 were decided so far, and the same command continues"):
         operation.complete()
     assert statuses(inbox).count(Status.HELD) == 2

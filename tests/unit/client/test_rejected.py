@@ -11,7 +11,7 @@ from tests.webhookctl.commands.stage import CALLER, MANIFEST, Cli, Inbox
 from tests.webhookctl.commands.test_rejected import RIGHT, reject, set_secret
 from webhook_inbox.client.client import InboxClient
 from webhook_inbox.client.connection import Selection
-from webhook_inbox.client.errors import Interrupted, NotFound, Refused, WrongArgument
+from webhook_inbox.client.errors import NotFound, Refused, WrongArgument
 from webhook_inbox.client.rejected import Rejection, RejectionFilter, ReleaseOutcome
 from webhook_inbox.domain.errors import Reason, Unavailable
 from webhook_inbox.ingest.receipt import STORED, IngestOutcome
@@ -120,7 +120,7 @@ def test_a_reading_client_releases_nothing(client: InboxClient, inbox: Inbox) ->
 def test_a_release_is_audited_and_accepted_once(client: InboxClient, inbox: Inbox) -> None:
     several(inbox, 2)
     inbox.plan.fail("PutItem")
-    with pytest.raises(Interrupted, match="0 were accepted so far"):
+    with pytest.raises(Unavailable, match="0 were accepted so far"):
         client.rejected.release(by=client.actor()).complete()
     assert only_events(inbox) == []
     operation = client.rejected.release(reason="right again", by=client.actor("kim"))

@@ -10,8 +10,9 @@ from tests.webhookctl.commands.provider_apis import TOKEN, GitHub, answering
 from tests.webhookctl.commands.stage import CALLER, Cli, Inbox, documents
 from webhook_inbox.client.client import InboxClient
 from webhook_inbox.client.connection import Selection
-from webhook_inbox.client.errors import Interrupted, Refused, WrongArgument
+from webhook_inbox.client.errors import Refused, WrongArgument
 from webhook_inbox.client.sources import ProviderHook
+from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.secret_document import TOOLS
 
 __all__ = ["_alone", "cli", "inbox", "served"]
@@ -91,7 +92,7 @@ def test_missing_events_are_requested_again_and_audited(
     with pytest.raises(Refused, match="only reads"):
         client.reading().sources.redeliver(found, by=client.actor())
     inbox.plan.fail("PutItem")
-    with pytest.raises(Interrupted, match="0 were requested so far"):
+    with pytest.raises(Unavailable, match="0 were requested so far"):
         client.sources.redeliver(found, by=client.actor()).complete()
     assert (hub.times("POST"), list(inbox.rows("audit#"))) == (0, [])
     operation = client.sources.redeliver(found, reason="lost", by=client.actor("kim"))
