@@ -1,12 +1,17 @@
 """Prints the plan of a replay, what was sent, and the outcome of a canary."""
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from webhook_inbox.client.replays import ReplayPlan, RunningReplay
 from webhook_inbox.domain.printable import counted
 from webhook_inbox.domain.replay_cost import estimate
-from webhook_inbox.domain.replay_report import ReplayOutcome, ReplayReport, most
+from webhook_inbox.domain.replay_report import (
+    ReplayOutcome,
+    ReplayReport,
+    ReportedRun,
+    SampledRun,
+    most,
+)
 from webhookctl.display.json_object import json_object
 from webhookctl.display.output import Output, priced
 from webhookctl.display.table import Column, Fit
@@ -97,9 +102,7 @@ def print_replay(output: Output, replay: RunningReplay) -> None:
         output.line(f"  since then: {counts}")
     if report.failures:
         output.line()
-        output.table(
-            COLUMNS, [_row({**each, "outcome": "failed again"}) for each in report.failures]
-        )
+        output.table(COLUMNS, [_row(each, "failed again") for each in report.failures])
         return
     _sample(output, report)
 
@@ -178,13 +181,16 @@ def _sample(output: Output, report: ReplayReport) -> None:
     if not report.sample:
         return
     output.line()
-    output.table(COLUMNS, [_row(entry) for entry in report.sample])
+    output.table(COLUMNS, [_row(each, _outcome(each)) for each in report.sample])
     total = sum(report.counts.values())
     if total > len(report.sample):
         output.line(f"Showing {len(report.sample)} of {total}.")
 
 
-def _row(entry: Mapping[str, Any]) -> list[object]:
-    would = entry.get("outcome") == ReplayOutcome.WOULD_REPLAY
-    shown = {**entry, "outcome": MEANINGS[ReplayOutcome.WOULD_REPLAY]} if would else entry
-    return [shown.get(column.title.lower(), "") for column in COLUMNS]
+def _outcome(run: SampledRun) -> str:
+    would = run.outcome == ReplayOutcome.WOULD_REPLAY
+    return MEANINGS[ReplayOutcome.WOULD_REPLAY] if would else run.outcome
+
+
+def _row(run: ReportedRun, outcome: str) -> tuple[object, ...]:
+    return run.source, run.event_id, run.handler, run.status, outcome, run.last_error

@@ -501,15 +501,13 @@ def invoke_replay(target: Target, payload: dict[str, Any]) -> ReplayReport:
         EndedEarly: it failed, maybe after it had sent some runs.
     """
     try:
-        data = invoke(target.client, target.replay_function, payload)
+        return ReplayReport.from_data(invoke(target.client, target.replay_function, payload))
     except FunctionFailed as error:
         if error.kind == InvalidRequestError.__name__:
             raise WrongArgument(str(error)) from error
         rest = "this call sent nothing" if payload["dry_run"] else SENT_ONCE
         why = str(error) or "see its log"
         raise EndedEarly(f"the replay function failed: {why}; {rest}") from error
-    known = {field.name for field in fields(ReplayReport)}
-    return ReplayReport(**{name: value for name, value in data.items() if name in known})
 
 
 def _search_on(scope: Scope, plan: ReplayPlan) -> ReplayPlan:

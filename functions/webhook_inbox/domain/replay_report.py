@@ -1,9 +1,9 @@
 """The result of a replay or of a dry run."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from webhook_inbox.domain.error_text import normalised
 from webhook_inbox.domain.model import SETTLED, Run, Status, is_batch
@@ -39,6 +39,29 @@ WOULD_SEND: Final = (ReplayOutcome.WOULD_REPLAY, ReplayOutcome.WOULD_ADD)
 SENT: Final = (ReplayOutcome.REPLAYED, ReplayOutcome.ADDED, ReplayOutcome.UNSENT, *WOULD_SEND)
 
 
+@dataclass(frozen=True, slots=True)
+class ReportedRun:
+    """A run as a report shows it."""
+
+    source: str
+    event_id: str
+    handler: str
+    status: str
+    last_error: str
+
+    @classmethod
+    def of(cls, run: Run, **more: str) -> Self:
+        """Returns what a report shows of a run."""
+        return cls(run.source, run.event_id, run.handler, str(run.status), run.last_error, **more)
+
+
+@dataclass(frozen=True, slots=True)
+class SampledRun(ReportedRun):
+    """A run of a report's sample, with what the replay does with it."""
+
+    outcome: str
+
+
 @dataclass(slots=True)
 class ReplayReport:
     """The result of a replay.
@@ -65,7 +88,7 @@ class ReplayReport:
     dry_run: bool
     matched: int = 0
     counts: dict[str, int] = field(default_factory=dict)
-    sample: list[dict[str, Any]] = field(default_factory=list)
+    sample: list[SampledRun] = field(default_factory=list)
     cursor: str | None = None
     dlq_removed: int = 0
     failed: str = ""
@@ -78,7 +101,7 @@ class ReplayReport:
     selection: str = ""
     position: str = ""
     outcomes: dict[str, int] = field(default_factory=dict)
-    failures: list[dict[str, Any]] = field(default_factory=list)
+    failures: list[ReportedRun] = field(default_factory=list)
 
     @property
     def sent(self) -> int:
@@ -91,7 +114,7 @@ class ReplayReport:
         if run is None:
             return
         if len(self.sample) < SAMPLE:
-            self.sample.append({**run_data(run), "outcome": str(outcome)})
+            self.sample.append(SampledRun.of(run, outcome=str(outcome)))
         if outcome in SENT:
             self._count(run)
 
@@ -105,6 +128,14 @@ class ReplayReport:
         self.repeated += run.status in SETTLED
         self.batches += is_batch(run.event_id, run.type)
 
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Self:
+        """Reads a report from JSON data; fields of other versions are ignored."""
+        known = {each.name: data[each.name] for each in fields(cls) if each.name in data}
+        sample = [SampledRun(**each) for each in data.get("sample", ())]
+        failures = [ReportedRun(**each) for each in data.get("failures", ())]
+        return cls(**known | {"sample": sample, "failures": failures})
+
     def to_data(self) -> dict[str, Any]:
         """Returns the report as JSON data, with the ten most frequent errors."""
         return {**asdict(self), "errors": most(self.errors), "estimate": estimate(self.sent)}
@@ -116,9 +147,3 @@ def most(errors: Mapping[str, int]) -> dict[str, int]:
     ordered = sorted(named.items(), key=lambda each: (-each[1], each[0]))
     rest = sum(errors.values()) - sum(count for _, count in ordered[:ERRORS_SHOWN])
     return dict(ordered[:ERRORS_SHOWN]) | ({OTHER_ERRORS: rest} if rest else {})
-
-
-def run_data(run: Run) -> dict[str, Any]:
-    """Returns a run as reports show it."""
-    named = {"source": run.source, "event_id": run.event_id, "handler": run.handler}
-    return {**named, "status": str(run.status), "last_error": run.last_error}

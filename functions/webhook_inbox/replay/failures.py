@@ -4,7 +4,7 @@ from typing import Final
 
 from webhook_inbox.domain.model import SETTLED, Run, Status
 from webhook_inbox.domain.ports import Table
-from webhook_inbox.domain.replay_report import SAMPLE, ReplayReport, run_data
+from webhook_inbox.domain.replay_report import SAMPLE, ReplayReport, ReportedRun
 from webhook_inbox.ledger.schema import run_from, run_key
 from webhook_inbox.replay.cursor import ChosenPlace, Cursor
 from webhook_inbox.replay.selections import RunSelection, Selections
@@ -42,7 +42,7 @@ class Watch:
         report.outcomes = {}
         for run in runs:
             report.outcomes[str(run.status)] = report.outcomes.get(str(run.status), 0) + 1
-        report.failures = [run_data(run) for run in failed[:SAMPLE]]
+        report.failures = [ReportedRun.of(run) for run in failed[:SAMPLE]]
         if known < FEWEST or len(failed) <= limit * known:
             return ""
         return (

@@ -182,7 +182,7 @@ def _selection(row: Item) -> RunSelection:
     return RunSelection(
         id=row["pk"].removeprefix("selection#"),
         request=ReplayRequest.read(json.loads(row["request"])),
-        report=ReplayReport(**json.loads(row["report"])),
+        report=ReplayReport.from_data(json.loads(row["report"])),
         cursor=row["cursor"],
         chunks=tuple((sk, number) for sk, number in row["chunks"]),
         version=row["version"],

@@ -38,7 +38,7 @@ def every_status() -> World:
 def found(world: World, **filters: Any) -> list[str]:
     report = world.replay(dry_run=True, **filters)
     assert report.matched == len(report.sample)
-    return sorted(entry["event_id"] for entry in report.sample)
+    return sorted(run.event_id for run in report.sample)
 
 
 @pytest.mark.parametrize("status", ["dead_letter", "failed", "pending"])

@@ -15,7 +15,7 @@ from webhook_inbox.domain.errors import Permanent, Transient, Unavailable
 from webhook_inbox.domain.manifest import Order
 from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.ports import InTurn, R, T
-from webhook_inbox.domain.replay_report import ReplayReport
+from webhook_inbox.domain.replay_report import ReplayReport, SampledRun
 from webhook_inbox.queue.outcomes import RunOutcome
 from webhook_inbox.replay.cursor import Cursor
 from webhook_inbox.replay.replay import Replay
@@ -335,14 +335,14 @@ def test_a_dry_run_tells_what_stands_against_it_too(world: World) -> None:
 def test_the_sample_shows_what_the_runs_are_and_what_is_done_with_them(world: World) -> None:
     world.dead()
     assert world.replay(dry_run=True).sample == [
-        {
-            "source": "acme",
-            "event_id": "evt-1",
-            "handler": "acme.fulfil",
-            "status": "dead_letter",
-            "last_error": "permanent: no such order",
-            "outcome": "would_replay",
-        }
+        SampledRun(
+            source="acme",
+            event_id="evt-1",
+            handler="acme.fulfil",
+            status="dead_letter",
+            last_error="permanent: no such order",
+            outcome="would_replay",
+        )
     ]
 
 

@@ -38,7 +38,7 @@ def graveyard() -> World:
 
 def found(world: World, **filters: Any) -> set[tuple[str, str]]:
     sample = world.replay(dry_run=True, **filters).sample
-    return {(entry["event_id"], entry["handler"]) for entry in sample}
+    return {(run.event_id, run.handler) for run in sample}
 
 
 FULFIL_1, FULFIL_2 = ("a-1", "acme.fulfil"), ("a-2", "acme.fulfil")
@@ -114,9 +114,9 @@ def test_dead_runs_are_found_oldest_event_first_across_the_shards(world: World) 
     world.fails("acme.fulfil", Permanent("no"))
     world.work()
     report = world.replay(limit=10, dry_run=True)
-    assert [entry["event_id"] for entry in report.sample] == ids[:10]
+    assert [run.event_id for run in report.sample] == ids[:10]
     report = world.replay(limit=10, dry_run=True, cursor=report.cursor)
-    assert [entry["event_id"] for entry in report.sample] == ids[10:20]
+    assert [run.event_id for run in report.sample] == ids[10:20]
 
 
 def test_a_search_holds_no_more_than_a_page_of_rows(world: World) -> None:

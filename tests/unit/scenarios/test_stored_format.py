@@ -492,7 +492,7 @@ def test_a_selection_is_replayed(world: World) -> None:
     [head] = [row for row in world.rows("selection#") if row["sk"] == "head"]
     report = world.replay(selection=head["pk"].removeprefix("selection#"))
     assert report.counts == {"replayed": len(report.sample)}
-    assert {entry["status"] for entry in report.sample} == {"dead_letter"}
+    assert {run.status for run in report.sample} == {"dead_letter"}
 
 
 # -- messages
