@@ -5,6 +5,7 @@ from typing import Annotated, Final
 
 import typer
 
+from webhook_inbox.client.connection import Selection
 from webhook_inbox.client.errors import WrongArgument
 from webhook_inbox.client.suggestions import Command
 from webhook_inbox.domain.similar_names import did_you_mean
@@ -62,6 +63,6 @@ def _print(call: Invocation, section: RunbookSection) -> None:
 
 def _for_target(call: Invocation, text: str) -> str:
     """Returns a text whose commands have the selected target, if there is one."""
-    if not call.selection.options:
+    if call.selection == Selection():
         return text
     return text.replace(PROGRAM, str(call.program.command("")))

@@ -31,13 +31,6 @@ class Selection:
     profile: str | None = None
     region: str | None = None
 
-    @property
-    def options(self) -> tuple[str, ...]:
-        """The options that select the same target."""
-        given = {"--stack": self.stack, "--profile": self.profile, "--region": self.region}
-        words = [word for option, value in given.items() if value for word in (option, value)]
-        return ("--local", *words) if self.local else tuple(words)
-
 
 def connect(selection: Selection, directory: Path | None = None) -> Target:
     """Returns the selected inbox.

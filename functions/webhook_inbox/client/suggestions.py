@@ -51,7 +51,13 @@ class Program:
 
     def on(self, selection: Selection) -> Self:
         """Returns the program with the options that select this target."""
-        return type(self)((*self.words, *selection.options))
+        named = {
+            "--stack": selection.stack,
+            "--profile": selection.profile,
+            "--region": selection.region,
+        }
+        options = [word for option, value in named.items() if value for word in (option, value)]
+        return type(self)((*self.words, *(["--local"] if selection.local else []), *options))
 
     def command(self, verb: str, *options: str, argument: str | None = None) -> Command:
         """Returns a command line; a shell reads every value as it is given here.
