@@ -3,12 +3,13 @@
 import sys
 from datetime import timedelta
 from functools import partial
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
+from webhook_inbox.client.named_secrets import StoredSecret
 from webhook_inbox.client.secret_documents import SecretChange
-from webhook_inbox.client.secrets import LONGEST_ENROLMENT, PlannedSecrets, Secrets, StoredSecret
+from webhook_inbox.client.secrets import LONGEST_ENROLMENT, PlannedSecrets, Secrets
 from webhook_inbox.client.target import NoStack
 from webhook_inbox.client.times import iso
 from webhook_inbox.domain.errors import ConfigurationError
@@ -16,6 +17,7 @@ from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.timestamps import duration
 from webhookctl.checkout import declared_manifest
 from webhookctl.command_tree import CommandTree
+from webhookctl.display.json_object import json_object
 from webhookctl.display.table import Column, Fit
 from webhookctl.errors import CommandError
 from webhookctl.invocation import By, Invocation, Why, takes_options
@@ -113,6 +115,16 @@ def list_secrets(call: Invocation) -> None:
     if any(each.is_missing for each in found):
         remedy = call.program.command("secrets set", argument="NAME")
         call.output.note(f"Set a missing one with `{remedy}`.")
+
+
+@json_object.register
+def _(each: StoredSecret) -> Any:
+    return {
+        "name": each.name,
+        "document": each.document,
+        "values": each.values,
+        "used_by": list(each.used_by),
+    }
 
 
 def _row(each: StoredSecret) -> tuple[object, ...]:

@@ -1,7 +1,7 @@
 """The secrets of an inbox by name, without their values."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -16,44 +16,49 @@ WEBHOOKCTL: Final = "webhookctl"
 
 
 @dataclass(frozen=True, slots=True)
-class NamedSecret:
-    """A secret's name, its document's reader, how many values it has, and what uses it.
+class StoredSecret:
+    """A secret that is used or stored.
 
-    `since` and `until` are the times of a rotation that ends; see `secret_document.Rotation`.
+    Attributes:
+        document: the name of its document in Secrets Manager.
+        values: how many values it has, 0 to 2.
+        used_by: the sources and destinations that use it, or "handlers" or "webhookctl".
+        reader: the document's reader, see `secret_document`.
+        since: when a rotation that ends replaced the previous value.
+        until: when the previous value ends.
     """
 
     name: str
-    reader: str
+    document: str
     values: int
-    users: tuple[str, ...]
-    since: datetime | None = None
-    until: datetime | None = None
+    used_by: tuple[str, ...]
+    reader: str
+    since: datetime | None
+    until: datetime | None
 
     @property
-    def missing(self) -> bool:
-        """Returns whether a source, destination or handler uses the secret and it has no value."""
-        return bool(self.users) and not self.values
+    def is_missing(self) -> bool:
+        """Whether something uses it and it has no value."""
+        return bool(self.used_by) and not self.values
 
 
-def named_secrets(manifest: Manifest, stored: Mapping[str, Secrets]) -> list[NamedSecret]:
-    """Returns the secrets that are used or stored; `stored` is by reader."""
+def named_secrets(
+    manifest: Manifest, stored: Mapping[str, Secrets], prefix: str
+) -> list[StoredSecret]:
+    """Returns the secrets that are used or stored; `stored` is by reader, `prefix` its id's."""
     users: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         SOURCES: _users_of_sources(manifest.sources.values()),
         HANDLERS: {name: _users_of(name, manifest) for name in sorted(manifest.handler_secrets)},
         TOOLS: dict.fromkeys(sorted(stored[TOOLS]), (WEBHOOKCTL,)),
     }
-    return [
-        _named(name, reader, stored[reader].get(name, ()), users[reader].get(name, ()))
-        for reader in users
-        for name in dict.fromkeys((*users[reader], *sorted(stored[reader])))
-    ]
-
-
-def _named(name: str, reader: str, values: tuple[str, ...], users: tuple[str, ...]) -> NamedSecret:
-    found = NamedSecret(name, reader, len(values), users)
-    if not isinstance(values, Rotation):
-        return found
-    return replace(found, since=values.since, until=values.until)
+    found = []
+    for reader, names in users.items():
+        for name in dict.fromkeys((*names, *sorted(stored[reader]))):
+            values = stored[reader].get(name, ())
+            ends = (values.since, values.until) if isinstance(values, Rotation) else (None, None)
+            used_by = names.get(name, ())
+            found.append(StoredSecret(name, prefix + reader, len(values), used_by, reader, *ends))
+    return found
 
 
 def _users_of_sources(sources: Iterable[SourceSpec]) -> dict[str, tuple[str, ...]]:

@@ -1,22 +1,23 @@
 """The secrets: values go in, and no operation returns one."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
 from webhook_inbox import providers
-from webhook_inbox.adapters.aws.cloudwatch import last_counted
+from webhook_inbox.adapters.aws.cloudwatch import MOST, MetricStatistic, read_metrics
+from webhook_inbox.adapters.aws.reader import Reader, Unread
 from webhook_inbox.client.errors import Refused, WrongArgument
 from webhook_inbox.client.listing import Listing
-from webhook_inbox.client.named_secrets import NamedSecret, named_secrets
+from webhook_inbox.client.named_secrets import StoredSecret, named_secrets
 from webhook_inbox.client.names import known_source, unknown
 from webhook_inbox.client.scope import Scope
 from webhook_inbox.client.secret_documents import SecretChange, SecretDocuments
 from webhook_inbox.client.target import NoStack
 from webhook_inbox.client.times import iso, short_span
 from webhook_inbox.domain.audit import Actor, AuditedAction
-from webhook_inbox.domain.errors import ConfigurationError, Unavailable
+from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.metrics import VERIFIED_WITH_PREVIOUS, namespace
 from webhook_inbox.domain.secret_document import HANDLERS, SOURCES, TOOLS
@@ -28,29 +29,8 @@ LONGEST_OVERLAP: Final = timedelta(days=30)
 LONGEST_ENROLMENT: Final = enrolment.LONGEST
 # CloudWatch keeps values of one minute for 15 days.
 LOOK_BACK: Final = timedelta(days=14)
+HOUR: Final = timedelta(hours=1)
 NOTHING: Final = Manifest()
-
-
-@dataclass(frozen=True, slots=True)
-class StoredSecret:
-    """A secret that is used or stored.
-
-    Attributes:
-        name: its name.
-        document: the name of its document in Secrets Manager.
-        values: how many values it has, 0 to 2.
-        used_by: the sources and destinations that use it, or "handlers" or "webhookctl".
-    """
-
-    name: str
-    document: str
-    values: int
-    used_by: tuple[str, ...]
-
-    @property
-    def is_missing(self) -> bool:
-        """Whether something uses it and it has no value."""
-        return bool(self.used_by) and not self.values
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +113,7 @@ class Secrets:
 
     def list(self) -> Listing[StoredSecret]:
         """Returns the secrets that the inbox uses or stores."""
-        found = _stored_secrets(self._documents, self._scope.target.manifest)
-        return Listing(self._scope, found)
+        return Listing(self._scope, _stored_secrets(self._documents, self._scope.target.manifest))
 
     def status(self, name: str | None = None) -> Listing[SecretStatus]:
         """Returns the valid values of the secrets of sources and handlers, or of one secret.
@@ -145,7 +124,8 @@ class Secrets:
             WrongArgument: no secret has this name.
         """
         stored = {reader: self._documents.read(reader) for reader in (SOURCES, HANDLERS)}
-        every = named_secrets(self._scope.target.manifest, {**stored, TOOLS: {}})
+        target = self._scope.target
+        every = named_secrets(target.manifest, {**stored, TOOLS: {}}, target.secret_prefix)
         found = [each for each in every if name in {None, each.name}]
         if name is not None and not found:
             raise WrongArgument(unknown("secret", name, [each.name for each in every]))
@@ -154,7 +134,7 @@ class Secrets:
         return Listing(self._scope, (_status(each, used, now) for each in found))
 
     def _last_uses(
-        self, secrets: Sequence[NamedSecret], now: datetime
+        self, secrets: Sequence[StoredSecret], now: datetime
     ) -> Mapping[str, datetime] | None:
         """Returns when a delivery of each source last needed the previous value.
 
@@ -163,18 +143,17 @@ class Secrets:
         target, sources = self._scope.target, [s for each in secrets for s in _sources(each)]
         if target.local or not sources:
             return None if target.local else {}
+        own, metric = namespace(target.stack), VERIFIED_WITH_PREVIOUS.name
+        counts = {
+            f"source{number}": MetricStatistic(own, metric, {"source": source}, "Sum", HOUR)
+            for number, source in enumerate(sources[:MOST])
+        }
         try:
-            return last_counted(
-                target.client,
-                namespace(target.stack),
-                VERIFIED_WITH_PREVIOUS.name,
-                "source",
-                sources,
-                since=now - LOOK_BACK,
-                until=now,
-            )
-        except Unavailable:
+            found = read_metrics(Reader(target.client), counts, start=now - LOOK_BACK, end=now)
+        except Unread:
             return None
+        used = {id_: [at for at, value in each if value > 0] for id_, each in found.items()}
+        return {counts[id_].dimensions["source"]: max(each) for id_, each in used.items() if each}
 
     def document_of(self, name: str, *, declared: Manifest = NOTHING) -> str:
         """Returns the name of the document of a secret that is used.
@@ -350,7 +329,7 @@ class PlannedSecrets:
 
     def list(self, *, declared: Manifest) -> Sequence[StoredSecret]:
         """Returns the secrets that the declared configuration uses, and the stored ones."""
-        return [*_stored_secrets(self._documents, declared)]
+        return _stored_secrets(self._documents, declared)
 
     def document_of(self, name: str, *, declared: Manifest) -> str:
         """As `Secrets.document_of`; raises NotFound without a declared configuration."""
@@ -377,10 +356,9 @@ class PlannedSecrets:
         return ChangedSecret(name, self._documents.id(reader), change, None)
 
 
-def _stored_secrets(documents: SecretDocuments, manifest: Manifest) -> Iterator[StoredSecret]:
+def _stored_secrets(documents: SecretDocuments, manifest: Manifest) -> Sequence[StoredSecret]:
     stored = {reader: documents.read(reader) for reader in (SOURCES, HANDLERS, TOOLS)}
-    for each in named_secrets(manifest, stored):
-        yield StoredSecret(each.name, documents.id(each.reader), each.values, each.users)
+    return named_secrets(manifest, stored, documents.prefix)
 
 
 def _reader(name: str, *manifests: Manifest) -> str | None:
@@ -397,14 +375,14 @@ def _reader(name: str, *manifests: Manifest) -> str | None:
     return known.get(name)
 
 
-def _sources(secret: NamedSecret) -> Sequence[str]:
+def _sources(secret: StoredSecret) -> Sequence[str]:
     """Returns the names of the sources that use a secret."""
-    users = secret.users if secret.reader == SOURCES else ()
+    users = secret.used_by if secret.reader == SOURCES else ()
     return [user.removeprefix("source ") for user in users]
 
 
 def _status(
-    secret: NamedSecret, used: Mapping[str, datetime] | None, now: datetime
+    secret: StoredSecret, used: Mapping[str, datetime] | None, now: datetime
 ) -> SecretStatus:
     times = [used[each] for each in _sources(secret) if each in used] if used else []
     ended = secret.until is not None and secret.until <= now

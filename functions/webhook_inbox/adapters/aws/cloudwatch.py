@@ -1,6 +1,6 @@
 """Reads alarms and metrics of Amazon CloudWatch, and sets the state of an alarm."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -11,7 +11,6 @@ from webhook_inbox.adapters.aws.reader import Reader
 
 # A call takes 500 queries.
 MOST: Final = 500
-HOUR: Final = 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,46 +83,3 @@ def set_alarm_state(clients: Clients, name: str, state: str, reason: str) -> Non
     client = clients("cloudwatch")
     wanted = {"AlarmName": name, "StateValue": state, "StateReason": reason}
     once("cloudwatch", "SetAlarmState", lambda: client.set_alarm_state(**wanted))
-
-
-def last_counted(
-    clients: Clients,
-    namespace: str,
-    metric: str,
-    dimension: str,
-    values: Sequence[str],
-    *,
-    since: datetime,
-    until: datetime,
-) -> dict[str, datetime]:
-    """Returns when a count was last above zero, to the hour, for the values of a dimension.
-
-    Values without a count are left out, and those behind the first 500.
-
-    Raises:
-        Unavailable: CloudWatch failed; AccessDenied: it refused the call.
-    """
-    names = {f"value{number}": value for number, value in enumerate(values[:MOST])}
-    queries = [
-        {"Id": id_, "MetricStat": _hourly_sum(namespace, metric, {"Name": dimension, "Value": v})}
-        for id_, v in names.items()
-    ]
-    client = clients("cloudwatch")
-    wanted = {"MetricDataQueries": queries, "StartTime": since, "EndTime": until}
-    answer = once(
-        "cloudwatch",
-        "GetMetricData",
-        lambda: client.get_metric_data(**wanted, ScanBy="TimestampDescending"),
-    )
-    times = {names[each["Id"]]: _last(each) for each in answer["MetricDataResults"]}
-    return {value: at for value, at in times.items() if at is not None}
-
-
-def _hourly_sum(namespace: str, metric: str, dimension: Mapping[str, str]) -> dict[str, Any]:
-    told = {"Namespace": namespace, "MetricName": metric, "Dimensions": [dimension]}
-    return {"Metric": told, "Period": HOUR, "Stat": "Sum"}
-
-
-def _last(result: Mapping[str, Any]) -> datetime | None:
-    values = zip(result["Timestamps"], result["Values"], strict=True)
-    return max((at for at, value in values if value > 0), default=None)

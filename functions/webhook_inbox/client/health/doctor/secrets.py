@@ -5,7 +5,7 @@ from typing import Final
 
 from webhook_inbox.client.health.doctor.examination import Examination
 from webhook_inbox.client.health.result import CheckResult, Level
-from webhook_inbox.client.named_secrets import NamedSecret, named_secrets
+from webhook_inbox.client.named_secrets import StoredSecret, named_secrets
 from webhook_inbox.client.times import relative
 from webhook_inbox.configuration.addresses import kind_of
 from webhook_inbox.domain.secret_document import HANDLERS, SOURCES, TOOLS
@@ -17,8 +17,9 @@ def secrets(exam: Examination) -> Iterator[CheckResult]:
     """Yields a failure for each secret without a value, and the rotations that have not ended."""
     documents = exam.target.secret_documents
     stored = {reader: documents.read(reader) for reader in (SOURCES, HANDLERS)} | {TOOLS: {}}
-    found = [each for each in named_secrets(exam.target.manifest, stored) if each.users]
-    missing = [each.name for each in found if each.missing]
+    every = named_secrets(exam.target.manifest, stored, documents.prefix)
+    found = [each for each in every if each.used_by]
+    missing = [each.name for each in found if each.is_missing]
     for name in missing:
         remedy = exam.program.command("secrets set", argument=name)
         yield CheckResult.judged(CHECK, f"{name} has no value", failure=f"run `{remedy} < FILE`")
@@ -27,7 +28,7 @@ def secrets(exam: Examination) -> Iterator[CheckResult]:
     yield from (_rotation(exam, each) for each in found if each.values > 1)
 
 
-def _rotation(exam: Examination, secret: NamedSecret) -> CheckResult:
+def _rotation(exam: Examination, secret: StoredSecret) -> CheckResult:
     since = "" if secret.since is None else f", replaced {relative(secret.since, exam.now)}"
     revoke = exam.program.command("secrets revoke", "--previous", argument=secret.name)
     if secret.until is not None:

@@ -45,8 +45,9 @@ def _content(facts: AccountFacts, document: str) -> Secrets:
 
 def judge(plan: DeploymentPlan, stored: StoredSecrets) -> CheckResult:
     """Returns a warning for secrets without a value, and a failure for deleted documents."""
-    named = [each for each in named_secrets(plan.manifest, stored.secrets) if each.users]
-    missing = [each.name for each in named if each.missing]
+    every = named_secrets(plan.manifest, stored.secrets, prefix_of(plan.stack))
+    named = [each for each in every if each.used_by]
+    missing = [each.name for each in named if each.is_missing]
     figure = f"{len(named) - len(missing)} of {len(named)} set"
     if stored.deleted:
         restore = (
