@@ -44,24 +44,6 @@ class InboxClient:
     Every operation may raise `Unavailable` and `AccessDenied`, where AWS fails or refuses a call,
     and the errors of `client.errors` that it names.
 
-    Attributes:
-        alarms: the alarms of the stack, and their notifications.
-        audit: the actions of operators.
-        dead_letters: the dead-letter queues, and the dead runs by cause.
-        destinations: the destinations and their circuits.
-        events: the events.
-        failures: the failing and dead runs, grouped by their cause.
-        handlers: the handlers and their pauses.
-        health: whether the inbox works.
-        holds: the runs that wait for a person's decision.
-        rejected: the rejected deliveries.
-        replays: the replays of dead runs, and of others.
-        runs: the dead runs to close, and the jobs that runs wait for.
-        secrets: the secrets that verify deliveries and call destinations.
-        sources: the sources, and the logs of their providers.
-        stats: throughput, time to done and failures.
-        tenants: the tenants and their pauses.
-
     Args:
         target: the inbox's resources.
         write: whether changes are allowed; without it, they raise Refused.
@@ -82,7 +64,7 @@ class InboxClient:
         table: Table | None = None,
     ) -> None:
         found = target.table if table is None else table
-        scope = self._scope = Scope(
+        self._scope = Scope(
             target=target,
             table=found if write else _reading(found),
             clock=clock or SystemClock(),
@@ -90,22 +72,6 @@ class InboxClient:
             program=program or Program(),
             write=write,
         )
-        self.alarms = StackAlarms(scope)
-        self.audit = Audit(scope)
-        self.dead_letters = DeadLetters(scope)
-        self.destinations = Destinations(scope)
-        self.events = Events(scope)
-        self.failures = Failures(scope)
-        self.handlers = Handlers(scope)
-        self.health = HealthChecks(scope)
-        self.holds = Holds(scope)
-        self.rejected = RejectedDeliveries(scope)
-        self.replays = Replays(scope)
-        self.runs = Runs(scope)
-        self.secrets = Secrets(scope)
-        self.sources = Sources(scope)
-        self.stats = Stats(scope)
-        self.tenants = Tenants(scope)
 
     @classmethod
     def connect(
@@ -208,6 +174,86 @@ class InboxClient:
     def __exit__(self, *_: object) -> None:
         """Closes the connections."""
         self.close()
+
+    @cached_property
+    def alarms(self) -> StackAlarms:
+        """The alarms of the stack, and their notifications."""
+        return StackAlarms(self._scope)
+
+    @cached_property
+    def audit(self) -> Audit:
+        """The actions of operators."""
+        return Audit(self._scope)
+
+    @cached_property
+    def dead_letters(self) -> DeadLetters:
+        """The dead-letter queues, and the dead runs by cause."""
+        return DeadLetters(self._scope)
+
+    @cached_property
+    def destinations(self) -> Destinations:
+        """The destinations and their circuits."""
+        return Destinations(self._scope)
+
+    @cached_property
+    def events(self) -> Events:
+        """The events."""
+        return Events(self._scope)
+
+    @cached_property
+    def failures(self) -> Failures:
+        """The failing and dead runs, grouped by their cause."""
+        return Failures(self._scope)
+
+    @cached_property
+    def handlers(self) -> Handlers:
+        """The handlers and their pauses."""
+        return Handlers(self._scope)
+
+    @cached_property
+    def health(self) -> HealthChecks:
+        """Whether the inbox works."""
+        return HealthChecks(self._scope)
+
+    @cached_property
+    def holds(self) -> Holds:
+        """The runs that wait for a person's decision."""
+        return Holds(self._scope)
+
+    @cached_property
+    def rejected(self) -> RejectedDeliveries:
+        """The rejected deliveries."""
+        return RejectedDeliveries(self._scope)
+
+    @cached_property
+    def replays(self) -> Replays:
+        """The replays of dead runs, and of others."""
+        return Replays(self._scope)
+
+    @cached_property
+    def runs(self) -> Runs:
+        """The dead runs to close, and the jobs that runs wait for."""
+        return Runs(self._scope)
+
+    @cached_property
+    def secrets(self) -> Secrets:
+        """The secrets that verify deliveries and call destinations."""
+        return Secrets(self._scope)
+
+    @cached_property
+    def sources(self) -> Sources:
+        """The sources, and the logs of their providers."""
+        return Sources(self._scope)
+
+    @cached_property
+    def stats(self) -> Stats:
+        """Throughput, time to done and failures."""
+        return Stats(self._scope)
+
+    @cached_property
+    def tenants(self) -> Tenants:
+        """The tenants and their pauses."""
+        return Tenants(self._scope)
 
 
 def _reading(table: Table) -> Table:
