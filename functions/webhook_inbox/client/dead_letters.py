@@ -11,7 +11,7 @@ from typing import Final
 from webhook_inbox.adapters.aws.sqs import count_messages
 from webhook_inbox.client.failures import cause_of
 from webhook_inbox.client.scope import Scope
-from webhook_inbox.domain.errors import InboxError, Unavailable
+from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.model import Run
 from webhook_inbox.domain.printable import cut
 from webhook_inbox.domain.timestamps import from_ms
@@ -26,7 +26,6 @@ class DeadLetterLane:
     """The dead-letter queue of a lane.
 
     Attributes:
-        lane: the lane.
         messages: the number of messages, by SQS, which is approximate.
         oldest: how long ago the first of its runs died; None without any.
         dead_runs: the number of dead runs, by the ledger.
@@ -71,16 +70,6 @@ class DeadRunCount:
     is_complete: bool
 
 
-class UnreadableQueues(Unavailable):
-    """SQS did not tell the number of messages."""
-
-    def __init__(self, error: Unavailable) -> None:
-        text = f"the dead-letter queues cannot be read: {error.__cause__ or error}"
-        InboxError.__init__(self, text)
-        self.service = error.service
-        self.operation = error.operation
-
-
 class DeadLetters:
     """The dead letters of an inbox."""
 
@@ -94,13 +83,14 @@ class DeadLetters:
         `limit` dead runs are read.
 
         Raises:
-            UnreadableQueues: SQS failed, or refused the call.
+            Unavailable: SQS failed, or refused the call.
         """
         target, now, manifest = self._scope.target, self._scope.clock.now(), self._scope.manifest
         try:
             messages = count_messages(target.client("sqs"), target.dlq_urls)
         except Unavailable as error:
-            raise UnreadableQueues(error) from error.__cause__
+            error.args = (f"the dead-letter queues cannot be read: {error.__cause__ or error}",)
+            raise
         runs = self._dead_runs(limit + 1)
         complete, runs = len(runs) <= limit, runs[:limit]
         deaths: Mapping[str, list[datetime]] = {lane: [] for lane in messages}

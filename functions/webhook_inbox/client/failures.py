@@ -1,7 +1,7 @@
 """Failing and dead runs, grouped by handler, error class, the user's line and the message."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from heapq import nlargest
 from typing import Final, NamedTuple
@@ -42,7 +42,6 @@ class FailureGroup:
         count: the runs.
         dead: how many of them are dead; the others are retried.
         group: the group's id, which selects its dead runs for a replay.
-        handler: their handler.
         error_class: the class of their error, None if it is not known.
         error_line: the user's line that raised it, None if it is not known.
         message: its message; what differs is replaced by its kind.
@@ -108,15 +107,20 @@ class Failures:
         query = query or EventQuery()
         if query.status not in {None, *FAILED}:
             raise WrongArgument(f"status {query.status}: use {' or '.join(FAILED)}")
-        causes = _Causes()
-        causes.add(self._failed(query))
-        if not causes.failures:
+        groups, others = dict[Cause, _Failed](), 0
+        for run in self._failed(query):
+            cause = cause_of(run)
+            if cause not in groups and len(groups) >= GROUPS:
+                others += 1
+            else:
+                groups.setdefault(cause, _Failed(cause)).add(run)
+        if not groups:
             require_known(self._scope.target, source=query.source, handler=query.handler)
-        largest = nlargest(limit, causes.failures.values(), key=lambda each: each.count)
+        largest = nlargest(limit, groups.values(), key=lambda each: each.count)
         return FailureSummary(
-            groups=[self._group(each, causes, query) for each in largest],
-            group_count=len(causes.failures),
-            runs=sum(each.count for each in causes.failures.values()) + causes.others,
+            groups=[self._group(each, groups.values(), query) for each in largest],
+            group_count=len(groups),
+            runs=sum(each.count for each in groups.values()) + others,
             partial=self._scope.is_cut,
         )
 
@@ -139,9 +143,12 @@ class Failures:
             rows = (run for _, run in dead if run is not None and query.runs(run))
             yield from (run for run in rows if key_of_run(run) not in failing)
 
-    def _group(self, found: "_Failed", causes: "_Causes", query: EventQuery) -> FailureGroup:
-        cause, program = found.cause, self._scope.program
-        source, event_id = found.example
+    def _group(
+        self, found: "_Failed", groups: Iterable["_Failed"], query: EventQuery
+    ) -> FailureGroup:
+        cause, newest, program = found.cause, found.newest, self._scope.program
+        alike = [each for each in groups if each.cause[:3] == cause[:3]]
+        by_class = len(alike) > 1 and cause.error_class and cause.error_line
         return FailureGroup(
             count=found.count,
             dead=found.dead,
@@ -153,11 +160,15 @@ class Failures:
             text=found.text,
             first_at=found.first,
             last_at=found.last,
-            example=FailedEvent(source, event_id),
-            inspect=program.command("inbox inspect", "--source", source, argument=event_id),
+            example=newest,
+            inspect=program.command(
+                "inbox inspect", "--source", newest.source, argument=newest.event_id
+            ),
             replay=self._replay(query, cause, by_group=True) if found.dead else None,
             replay_of_class=(
-                self._replay(query, cause, by_group=False) if causes.has_alike(cause) else None
+                self._replay(query, cause, by_group=False)
+                if by_class and any(each.dead for each in alike)
+                else None
             ),
         )
 
@@ -193,15 +204,11 @@ def cause_of(run: Run) -> Cause:
 
 @dataclass(slots=True)
 class _Failed:
-    """The failed runs of a group.
+    """The failed runs of a group; see `FailureGroup`.
 
     Attributes:
-        first: when the first of them failed last.
-        last: when the last of them failed last.
-        example: the source and the event id of the newest.
         error: the error of the first that was added, as it is stored.
         uniform: whether all have this error.
-        dead: how many of them are dead letters; the others are retried.
     """
 
     cause: Cause
@@ -209,7 +216,7 @@ class _Failed:
     dead: int = 0
     first: datetime | None = None
     last: datetime | None = None
-    example: tuple[str, str] = ("", "")
+    newest: FailedEvent = FailedEvent("", "")
     error: str = ""
     uniform: bool = True
 
@@ -222,30 +229,8 @@ class _Failed:
         if self.first is None or (at is not None and at < self.first):
             self.first = at
         if self.last is None or (at is not None and at >= self.last):
-            self.last, self.example = at, (run.source, run.event_id)
+            self.last, self.newest = at, FailedEvent(run.source, run.event_id)
 
     @property
     def text(self) -> str:
         return cut(plain(self.error), MESSAGE_LIMIT) if self.uniform else self.cause.message
-
-
-@dataclass(slots=True)
-class _Causes:
-    """Counts failed runs by cause; `others` counts the runs of causes beyond the first 1,000."""
-
-    failures: dict[Cause, _Failed] = field(default_factory=dict)
-    others: int = 0
-
-    def add(self, runs: Iterable[Run]) -> None:
-        for run in runs:
-            cause = cause_of(run)
-            if cause not in self.failures and len(self.failures) >= GROUPS:
-                self.others += 1
-            else:
-                self.failures.setdefault(cause, _Failed(cause)).add(run)
-
-    def has_alike(self, cause: Cause) -> bool:
-        """Returns whether other groups have this line, and a replay of the class selects runs."""
-        alike = [each for each in self.failures.values() if each.cause[:3] == cause[:3]]
-        known = cause.error_class and cause.error_line
-        return len(alike) > 1 and bool(known) and any(each.dead for each in alike)

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from webhook_inbox.client.errors import Refused
 from webhook_inbox.client.listing import Listing
 from webhook_inbox.client.names import require_known
 from webhook_inbox.client.pausing import pause_subject, resume_subject
@@ -19,15 +18,9 @@ class HandlerState:
     """A handler; what the deployed manifest tells is None where it cannot be read.
 
     Attributes:
-        handler: its name.
-        source: the source of its events.
         types: the patterns of its types.
-        lane: its lane.
         order: the kind of its ordering, None without one.
-        paused: whether it is paused.
-        paused_at: since when.
-        paused_by: who paused it.
-        reason: why.
+        reason: why it is paused.
         waiting: the number of runs that wait for its resumption.
     """
 
@@ -115,10 +108,7 @@ class Handlers:
             WrongArgument: no such handler is deployed.
             Refused: it is not paused.
         """
-        if not resume_subject(self._scope, Subject.HANDLER, handler, reason=reason, by=by):
-            require_known(self._scope.target, source=None, handler=handler)
-            listed = self._scope.program.command("handlers list")
-            raise Refused(f"{handler} is not paused; see `{listed}`")
+        resume_subject(self._scope, Subject.HANDLER, handler, reason=reason, by=by)
         waiting = self._waiting(controls(self._scope.table))[handler]
         return ResumedHandler(handler, paused=False, waiting=waiting)
 

@@ -1,6 +1,7 @@
 """Pauses and resumes a handler or a tenant."""
 
 from webhook_inbox.client.errors import Refused
+from webhook_inbox.client.names import require_known
 from webhook_inbox.client.scope import Scope
 from webhook_inbox.client.times import iso
 from webhook_inbox.domain.audit import Actor
@@ -20,8 +21,12 @@ def pause_subject(scope: Scope, subject: Subject, name: str, *, reason: str, by:
         )
 
 
-def resume_subject(scope: Scope, subject: Subject, name: str, *, reason: str, by: Actor) -> bool:
-    """Resumes a handler or tenant; returns False where it is not paused."""
+def resume_subject(scope: Scope, subject: Subject, name: str, *, reason: str, by: Actor) -> None:
+    """Resumes a handler or tenant; raises Refused where it is not paused."""
     scope.require_write()
     request = PauseRequest(name, by, reason, scope.clock.now(), subject)
-    return resume(scope.table, scope.randomness, request)
+    if not resume(scope.table, scope.randomness, request):
+        handler = name if subject is Subject.HANDLER else None
+        require_known(scope.target, source=None, handler=handler)
+        listed = scope.program.command(f"{subject}s list")
+        raise Refused(f"{name} is not paused; see `{listed}`")

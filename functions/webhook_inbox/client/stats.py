@@ -13,6 +13,7 @@ from webhook_inbox.adapters.aws.reader import Reader
 from webhook_inbox.client.budget import BoundedTable
 from webhook_inbox.client.scope import Scope
 from webhook_inbox.client.search import EventQuery, find
+from webhook_inbox.client.target import Target
 from webhook_inbox.domain import metrics
 from webhook_inbox.domain.metrics import Metric, namespace
 from webhook_inbox.domain.model import Overview, Run
@@ -36,7 +37,6 @@ class StatsWindow:
 
     Attributes:
         name: its name in the URL.
-        length: its length.
         step: the length of one value.
         word: the name of a step in a sentence.
     """
@@ -72,7 +72,6 @@ class Figures:
     """The values of a window, one for each step.
 
     Attributes:
-        window: the window.
         start: the start of its first step.
         series: the values by name; None where there is none.
         basis: what they were computed from.
@@ -82,35 +81,6 @@ class Figures:
     start: datetime
     series: Mapping[str, Values]
     basis: str
-
-
-@dataclass(frozen=True, slots=True)
-class SeriesMetric:
-    """A metric that is read: its series, its statistic and its dimensions."""
-
-    series: str
-    metric: Metric
-    dimensions: Mapping[str, str]
-    statistic: str = "Sum"
-
-
-def metrics_of(sources: Sequence[str]) -> list[SeriesMetric]:
-    """Returns the metrics of a stack with these sources; each is read once a minute."""
-
-    def runs(outcome: RunOutcome) -> Mapping[str, str]:
-        return {"outcome": str(outcome)}
-
-    return [
-        *(
-            SeriesMetric("accepted", metrics.ACCEPTED, {"source": name})
-            for name in sources[:SOURCES]
-        ),
-        SeriesMetric("done", metrics.RUNS, runs(RunOutcome.DONE)),
-        SeriesMetric("p50", metrics.RECEIPT_TO_DONE, {}, "p50"),
-        SeriesMetric("p95", metrics.RECEIPT_TO_DONE, {}, "p95"),
-        SeriesMetric("failed", metrics.RUNS, runs(RunOutcome.FAILED)),
-        SeriesMetric("dead", metrics.RUNS, runs(RunOutcome.DEAD)),
-    ]
 
 
 class Stats:
@@ -130,40 +100,44 @@ class Stats:
         """
         scope, now = self._scope, self._scope.clock.now()
         if not scope.target.local:
-            figures = _of_metrics(scope, window, now)
+            figures = _of_metrics(scope.target, window, now)
             if any(figures.series["accepted"]) or any(figures.series["done"]):
                 return figures
         return _of_ledger(scope, window, now)
 
 
-def _of_metrics(scope: Scope, window: StatsWindow, now: datetime) -> Figures:
-    target = scope.target
-    names = sorted(target.urls)
-    every = {f"m{number}": each for number, each in enumerate(metrics_of(names))}
+def _statistics(target: Target, step: timedelta) -> Iterator[tuple[str, MetricStatistic]]:
+    """Yields the metrics of a stack, with the series of each; each is read once a minute."""
+
+    def of(metric: Metric, statistic: str = "Sum", **dimensions: str) -> MetricStatistic:
+        return MetricStatistic(namespace(target.stack), metric.name, dimensions, statistic, step)
+
+    for name in sorted(target.urls)[:SOURCES]:
+        yield "accepted", of(metrics.ACCEPTED, source=name)
+    yield "done", of(metrics.RUNS, outcome=str(RunOutcome.DONE))
+    yield "p50", of(metrics.RECEIPT_TO_DONE, "p50")
+    yield "p95", of(metrics.RECEIPT_TO_DONE, "p95")
+    yield "failed", of(metrics.RUNS, outcome=str(RunOutcome.FAILED))
+    yield "dead", of(metrics.RUNS, outcome=str(RunOutcome.DEAD))
+
+
+def _of_metrics(target: Target, window: StatsWindow, now: datetime) -> Figures:
+    every = {f"m{n}": each for n, each in enumerate(_statistics(target, window.step))}
     start = window.start(now)
     values = read_metrics(
         Reader(target.client),
-        {
-            id_: MetricStatistic(
-                namespace(target.stack),
-                each.metric.name,
-                each.dimensions,
-                each.statistic,
-                window.step,
-            )
-            for id_, each in every.items()
-        },
+        {id_: statistic for id_, (_, statistic) in every.items()},
         start=start,
         end=start + window.count * window.step,
     )
     totals: dict[str, dict[int, float]] = defaultdict(dict)
-    for id_, each in every.items():
+    for id_, (series, _) in every.items():
         for at, value in values.get(id_, ()):
             step = (at - start) // window.step
-            totals[each.series][step] = totals[each.series].get(step, 0.0) + value
+            totals[series][step] = totals[series].get(step, 0.0) + value
     basis = f"Of the stack's CloudWatch metrics, {len(every)} of them, read once a minute."
-    if len(names) > SOURCES:
-        basis += f" Accepted events are those of {SOURCES} of {len(names)} sources."
+    if len(target.urls) > SOURCES:
+        basis += f" Accepted events are those of {SOURCES} of {len(target.urls)} sources."
     return Figures(window, start, _filled(totals, window), basis)
 
 
