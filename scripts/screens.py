@@ -209,7 +209,7 @@ def _target(world: World, selection: Selection) -> Target:
         "lambda": Lambda(world),
         "table": world.table,
         "blobs": world.blobs,
-        "lanes": world.lanes,
+        "queues": world.queues,
     }
     return MemoryTarget(
         name="local",

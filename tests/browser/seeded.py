@@ -139,7 +139,7 @@ def target_of(world: Inbox, other: Any, *, stage: str, local: bool) -> Target:
     doubles: dict[str, Any] = {
         "table": world.table,
         "blobs": world.blobs,
-        "lanes": world.lanes,
+        "queues": world.queues,
         "dlqs": world.dlqs,
     }
     api = "http://127.0.0.1:8787" if local else "https://inbox.example"
