@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from threading import Event
 from typing import Any, Final
 
 import anyio
@@ -28,6 +29,8 @@ from webhookctl.errors import explain, kind_of
 NAME: Final = "webhook-inbox"
 # A larger result would fill an agent's context; the command has filters.
 RESULT_LIMIT: Final = 64 * 1024
+# The characters of an error's text, which may repeat a long value.
+ERROR_LIMIT: Final = 2000
 TIMEOUT: Final = 300.0
 NAME_LIMIT: Final = 100
 INSTRUCTIONS: Final = (
@@ -113,13 +116,14 @@ class AgentServer:
     ) -> types.CallToolResult:
         """Performs a tool in a thread, for at most five minutes; then a replay is stopped."""
         call: ToolCall | None = None
+        stopped = Event()
 
         def perform() -> types.CallToolResult:
             nonlocal call
             try:
                 client = self.connect()
                 reads = client if tool.writes else client.reading()
-                call = ToolCall(reads, given, agent, self.clock.now())
+                call = ToolCall(reads, given, agent, self.clock.now(), stopped)
                 results = tool.perform(call)
             except Exception as error:  # noqa: BLE001 - an error is a result
                 return _result(_error(error), failed=True)
@@ -128,10 +132,17 @@ class AgentServer:
         try:
             with anyio.fail_after(TIMEOUT):
                 return await anyio.to_thread.run_sync(perform, abandon_on_cancel=True)
-        except TimeoutError:
+        except (TimeoutError, anyio.get_cancelled_exc_class()) as error:
+            # The thread goes on: it must begin no change after the agent was told.
+            stopped.set()
             if call is not None:
                 call.stop()
-            return _refused(f"{tool.name} did not end within {TIMEOUT:.0f} s; it was stopped")
+            if not isinstance(error, TimeoutError):
+                raise
+            return _refused(
+                f"{tool.name} did not end within {TIMEOUT:.0f} s; it was stopped, and a step under"
+                " way may still take effect: read_audit has what it did"
+            )
 
     def _unknown(self, name: str) -> str:
         if any(tool.name == name for tool in TOOLS):
@@ -167,11 +178,12 @@ def _answer(results: Iterable[object]) -> types.CallToolResult:
 
 def _error(error: Exception) -> dict[str, Any]:
     # A message can name an event, whose id its sender chose.
-    return {"error": kind_of(error), "untrusted_message": printable(explain(error))}
+    message = cut(printable(explain(error)), ERROR_LIMIT)
+    return {"error": kind_of(error), "untrusted_message": message}
 
 
 def _refused(why: str) -> types.CallToolResult:
-    return _result({"error": why}, failed=True)
+    return _result({"error": cut(printable(why), ERROR_LIMIT)}, failed=True)
 
 
 def _result(data: Mapping[str, Any], *, failed: bool = False) -> types.CallToolResult:

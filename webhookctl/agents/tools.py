@@ -4,15 +4,17 @@ A result is the object that the command prints with `--json`, so an agent reads 
 person, and its actions are checked and audited in the same way.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from itertools import islice
+from threading import Event
 from typing import Any, Final, TypeVar
 
 from webhook_inbox.client.client import InboxClient
-from webhook_inbox.client.errors import WrongArgument
+from webhook_inbox.client.errors import EndedEarly, WrongArgument
 from webhook_inbox.client.holds import HoldFilter
 from webhook_inbox.client.replays import LIMIT, RATE, ReplayFilter, ReplayOptions
 from webhook_inbox.client.search import EventQuery
@@ -36,6 +38,11 @@ MOST: Final = 10_000
 RATES: Final = (0.1, 500.0)
 
 
+def _is_text(value: object) -> bool:
+    """Returns whether a value is Unicode text that AWS and a command line take."""
+    return isinstance(value, str) and not re.search("[\0\ud800-\udfff]", value)
+
+
 def _nothing() -> None:
     """Stops nothing."""
 
@@ -49,6 +56,7 @@ class ToolCall:
         given: the parameters, of which an empty one is not given.
         agent: the agent's name for the audit.
         now: the present time.
+        stopped: set once the agent no longer waits: a change must not begin then.
         stop: ends a long operation after its step under way; another thread calls it.
     """
 
@@ -56,12 +64,16 @@ class ToolCall:
     given: Mapping[str, str | int]
     agent: str
     now: datetime
+    stopped: Event
     stop: Callable[[], None] = field(default=_nothing)
 
     @property
     def by(self) -> Actor:
-        """The caller, on behalf of the agent."""
-        return self.client.actor(self.agent)
+        """The caller, on behalf of the agent; raises EndedEarly once the call was stopped."""
+        actor = self.client.actor(self.agent)
+        if self.stopped.is_set():
+            raise EndedEarly("the call was stopped before it changed anything")
+        return actor
 
     def text(self, name: str) -> str | None:
         """Returns a text, None if it is not given."""
@@ -142,7 +154,7 @@ class AgentTool:
                 known = ", ".join(self.parameters)
                 raise WrongArgument(f"{self.name} has no parameter {name}; it has {known}")
             number = isinstance(value, int) and not isinstance(value, bool)
-            if not (number and name in NUMBERS) and (not isinstance(value, str) or "\0" in value):
+            if not (number and name in NUMBERS) and not _is_text(value):
                 raise WrongArgument(f"{name} is not a text")
         if missing := [name for name in self.required if not given.get(name)]:
             raise WrongArgument(f"{self.name} needs {', '.join(missing)}")
@@ -271,6 +283,8 @@ def _replay_selection(call: ToolCall) -> Iterator[object]:
     plan = replays.resume(call.text("selection") or "", options, by=call.by)
     replay = replays.start(plan, by=call.by, first=first)
     call.stop = replay.stop
+    if call.stopped.is_set():
+        replay.stop()
     replay.complete()
     yield replay
     if replay.error is not None:

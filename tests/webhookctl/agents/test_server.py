@@ -4,6 +4,7 @@ import json
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import anyio
@@ -18,11 +19,12 @@ from webhook_inbox.adapters.system import SystemClock
 from webhook_inbox.client.client import InboxClient
 from webhook_inbox.client.connection import Selection
 from webhook_inbox.client.errors import NotFound, WrongArgument
+from webhook_inbox.client.replays import ReplayFilter, ReplayPlan
 from webhook_inbox.client.suggestions import Program
 from webhook_inbox.domain.errors import Permanent, Unavailable
-from webhook_inbox.domain.model import Status
+from webhook_inbox.domain.model import EventStatus, Status
 from webhookctl.agents import server as agents
-from webhookctl.agents.server import RESULT_LIMIT, AgentServer
+from webhookctl.agents.server import ERROR_LIMIT, RESULT_LIMIT, AgentServer
 from webhookctl.agents.tools import MEANINGS, TOOLS, AgentTool, ToolCall
 
 HOSTILE = ("--yes", "x --yes", "-h", "$(id)", "a\nb", "\u202e", "--force=1")
@@ -237,6 +239,73 @@ def test_a_tool_that_takes_too_long_is_stopped(
     assert stopped.is_set()
 
 
+@pytest.mark.parametrize("slow", ["connect", "resume"])
+def test_a_change_that_is_stopped_before_it_begins_does_not_begin(
+    client: InboxClient, inbox: Inbox, monkeypatch: pytest.MonkeyPatch, slow: str
+) -> None:
+    inbox.dead()
+    plan = client.replays.plan(ReplayFilter(status=(EventStatus.DEAD_LETTER,)), by=client.actor())
+    told, ended = threading.Event(), threading.Event()
+    resume, writing = client.replays.resume, server(client, write=True)
+
+    def late(*given: Any, **more: Any) -> ReplayPlan:
+        assert told.wait(DEADLINE)
+        return resume(*given, **more)
+
+    def connect() -> InboxClient:
+        assert told.wait(DEADLINE)
+        return client
+
+    def answered(results: Any) -> types.CallToolResult:
+        try:
+            return answer(results)
+        finally:
+            ended.set()
+
+    answer = agents._answer
+    monkeypatch.setattr(agents, "_answer", answered)
+    monkeypatch.setattr(agents, "TIMEOUT", 0.05)
+    if slow == "connect":
+        writing = replace(writing, connect=connect)
+    else:
+        monkeypatch.setattr(client.replays, "resume", late)
+    given = {"selection": plan.selection, "reason": "fixed"}
+
+    async def call() -> types.CallToolResult:
+        result = await writing.call("replay_selection", given, agent="a")
+        told.set()
+        assert await anyio.to_thread.run_sync(ended.wait, DEADLINE)
+        return result
+
+    result = anyio.run(call)
+    assert "did not end within" in result.structured_content["error"]
+    assert inbox.run().status is Status.DEAD_LETTER
+    assert inbox.rows("audit#") == []
+
+
+def test_a_replay_ends_where_its_agent_cancels_the_call(
+    client: InboxClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, stopped = threading.Event(), threading.Event()
+
+    def perform(call: ToolCall) -> list[object]:
+        call.stop = stopped.set
+        begun.set()
+        assert stopped.wait(DEADLINE)
+        return []
+
+    of = with_tool(monkeypatch, server(client), perform)
+
+    async def cancel() -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(partial(of.call, "list_handlers", {}, agent="a"))
+            assert await anyio.to_thread.run_sync(begun.wait, DEADLINE)
+            group.cancel_scope.cancel()
+
+    anyio.run(cancel)
+    assert stopped.is_set()
+
+
 def test_a_limit_may_be_an_integer_and_a_list_says_that_it_is_reached(
     client: InboxClient, inbox: Inbox
 ) -> None:
@@ -315,6 +384,11 @@ def test_no_value_becomes_an_option(tool: AgentTool, value: str) -> None:
         ("list_events", {"limit": True}, "limit is not a text"),
         ("list_events", {"since": 5}, "since is not a text"),
         ("inspect_event", {"event_id": "a\0b"}, "event_id is not a text"),
+        ("inspect_event", {"event_id": "a\ud800b"}, "event_id is not a text"),
+        ("list_events", {"a\ud800b": "1"}, "has no parameter a\\ud800b"),
+        ("a\ud800b", {}, "no tool a\\ud800b"),
+        ("list_events", {"x" * 100_000: "1"}, "has no parameter xxx"),
+        ("x" * 100_000, {}, "no tool xxx"),
     ],
 )
 def test_a_wrong_call_is_refused_before_it_runs(
@@ -323,3 +397,10 @@ def test_a_wrong_call_is_refused_before_it_runs(
     result = anyio.run(lambda: server().call(name, given, agent="a"))
     assert result.is_error
     assert told in result.structured_content["error"]
+    assert len(result.model_dump_json()) < 10_000
+
+
+def test_the_text_of_an_error_has_a_limit(client: InboxClient) -> None:
+    result, failed = called(server(client), "plan_replay", {"since": "x" * 100_000})
+    assert (failed, result["error"]) == (True, "WrongArgument")
+    assert len(result["untrusted_message"]) == ERROR_LIMIT
