@@ -127,7 +127,7 @@ class AgentServer:
                 results = tool.perform(call)
             except Exception as error:  # noqa: BLE001 - an error is a result
                 return _result(_error(error), failed=True)
-            return _answer(results)
+            return _answer(call, results)
 
         try:
             with anyio.fail_after(TIMEOUT):
@@ -156,7 +156,7 @@ class AgentServer:
             await server.run(reading, writing, server.create_initialization_options())
 
 
-def _answer(results: Iterable[object]) -> types.CallToolResult:
+def _answer(call: ToolCall, results: Iterable[object]) -> types.CallToolResult:
     """Returns the results as far as the limit of their size; their texts are from strangers."""
     objects: list[Any] = []
     data: dict[str, Any] = {"untrusted": objects}
@@ -173,6 +173,8 @@ def _answer(results: Iterable[object]) -> types.CallToolResult:
         data, failed = data | _error(error), True
     if isinstance(results, Listing) and results.full:
         data["cut_off"] = "the limit of results was reached: use filters"
+    if call.cut_off:
+        data.setdefault("cut_off", call.cut_off)
     return _result(data, failed=failed)
 
 

@@ -58,6 +58,7 @@ class ToolCall:
         now: the present time.
         stopped: set once the agent no longer waits: a change must not begin then.
         stop: ends a long operation after its step under way; another thread calls it.
+        cut_off: why results are missing, "" if none are; a `Listing` knows it by itself.
     """
 
     client: InboxClient
@@ -66,6 +67,7 @@ class ToolCall:
     now: datetime
     stopped: Event
     stop: Callable[[], None] = field(default=_nothing)
+    cut_off: str = ""
 
     @property
     def by(self) -> Actor:
@@ -221,10 +223,13 @@ def _inspect_event(call: ToolCall) -> Iterable[object]:
 
 
 def _list_errors(call: ToolCall) -> Iterable[object]:
-    return call.client.failures.summarize(call.query()).groups
+    summary = call.client.failures.summarize(call.query())
+    if summary.group_count > len(summary.groups):
+        call.cut_off = f"the largest of {summary.group_count} groups: use filters"
+    return summary.groups
 
 
-def _search_events(call: ToolCall) -> Iterable[object]:
+def _search_events(call: ToolCall) -> Iterator[object]:
     found = call.client.events.search(
         call.text("expression") or "",
         since=call.time("since") or call.now,
@@ -232,7 +237,9 @@ def _search_events(call: ToolCall) -> Iterable[object]:
         source=call.text("source"),
         type_=call.text("type"),
     )
-    return islice(found, call.number("limit", int, 1, MOST) or 50)
+    yield from islice(found, call.number("limit", int, 1, MOST) or 50)
+    if not found.complete:
+        call.cut_off = f"only {found.read} events were searched: use filters or a higher limit"
 
 
 def _list_dead_letters(call: ToolCall) -> Iterable[object]:

@@ -256,9 +256,9 @@ def test_a_change_that_is_stopped_before_it_begins_does_not_begin(
         assert told.wait(DEADLINE)
         return client
 
-    def answered(results: Any) -> types.CallToolResult:
+    def answered(*results: Any) -> types.CallToolResult:
         try:
-            return answer(results)
+            return answer(*results)
         finally:
             ended.set()
 
@@ -316,6 +316,24 @@ def test_a_limit_may_be_an_integer_and_a_list_says_that_it_is_reached(
         result, _ = called(server(client), "list_events", {"limit": limit})
         assert [each["event_id"] for each in result["untrusted"]] == ["evt-2", "evt-1"]
         assert "limit" in result["cut_off"]
+
+
+def test_a_search_and_the_groups_of_errors_say_that_results_are_missing(
+    client: InboxClient, inbox: Inbox
+) -> None:
+    for number in range(3):
+        inbox.dead(f"evt-{number}", error=Permanent(f"no {'order' * (number + 1)}"))
+    search = {"expression": "@", "since": "1h"}
+    assert "cut_off" not in called(server(client), "search_events", search)[0]
+    result, failed = called(server(client), "search_events", search | {"limit": 2})
+    assert (failed, len(result["untrusted"])) == (False, 2)
+    assert "events were searched" in result["cut_off"]
+    assert "cut_off" not in called(server(client), "list_errors")[0]
+    for number in range(3, 24):
+        inbox.dead(f"evt-{number}", error=Permanent(f"no {'order' * (number + 1)}"))
+    result, failed = called(server(client), "list_errors")
+    assert (failed, len(result["untrusted"])) == (False, 20)
+    assert "the largest of 24 groups" in result["cut_off"]
 
 
 def test_a_long_result_is_cut_between_objects(
