@@ -23,11 +23,15 @@ def _(entry: AuditEntry) -> dict[str, Any]:
 def audit_row(entry: AuditEntry) -> tuple[object, ...]:
     """Returns the cells of an action in a table."""
     action = f"{entry.action}, forced" if entry.forced else entry.action
-    asked = {name: value for name, value in entry.request.items() if _is_chosen(name, value)}
-    request = ", ".join(_words(name, value) for name, value in asked.items())
     stopped = f"stopped: {entry.stopped}" if entry.stopped else ""
-    details = (f"by {entry.actor}", entry.reason, stopped, request)
-    return entry.at, action, _about(entry), _result(entry), tuple(filter(None, details))
+    details = (f"by {entry.actor}", entry.reason, stopped, request_text(entry))
+    return entry.at, action, _about(entry), result_text(entry), tuple(filter(None, details))
+
+
+def request_text(entry: AuditEntry) -> str:
+    """Returns the fields of the request that were chosen: `handler acme.fulfil, new keys`."""
+    chosen = [each for each in entry.request.items() if _is_chosen(*each)]
+    return ", ".join(_words(name, value) for name, value in chosen)
 
 
 def _is_chosen(name: str, value: str) -> bool:
@@ -51,7 +55,8 @@ def _about(entry: AuditEntry) -> str:
     return next((entry.request[name] for name in SUBJECTS if name in entry.request), "")
 
 
-def _result(entry: AuditEntry) -> str:
+def result_text(entry: AuditEntry) -> str:
+    """Returns the counts of the outcomes: `3 replayed, stopped`."""
     if entry.counts is None:
         return UNFINISHED
     if entry.action == AuditedAction.SHOW_PERSONAL:

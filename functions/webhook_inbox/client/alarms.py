@@ -35,14 +35,10 @@ class Alarm:
 
     Attributes:
         alarm: the part of its name that docs/operate.md has.
-        name: its name in CloudWatch.
         state: OK, ALARM or INSUFFICIENT_DATA.
-        since: when it changed to this state.
         severity: notify or page.
-        confirmed: the addresses that it notifies.
         pending: the addresses that SNS sends nothing to before they are confirmed.
         reason: CloudWatch's explanation of the state.
-        first: the first command of its text.
         runbook: the command that prints its page of the runbook.
     """
 

@@ -33,14 +33,9 @@ class ManualOpening:
 
 @dataclass(frozen=True, slots=True)
 class OldestRun:
-    """The run that waits for a destination and whose event was received first.
+    """The run that waits for a destination and whose event was received first, to the second.
 
-    Attributes:
-        source: the source of its event.
-        event_id: its event.
-        handler: its handler.
-        received_at: when its event was received, to the second.
-        due: when it looks at the destination again.
+    It looks at the destination again when it is `due`.
     """
 
     source: str
@@ -55,18 +50,13 @@ class DestinationStatus:
     """A destination with its circuit and its waiting runs.
 
     Attributes:
-        destination: its name.
-        base_url: its address.
         circuit: the phase of its circuit; None without a breaker, unless it is open by hand.
-        opened_by_hand: its opening by a person, None without one.
         failures: the calls that failed since the last success.
         next_probe: when one run may probe; None while the circuit is closed or open by hand.
         paused_until: the end of the pause that the destination asked for, None without one.
         rate: its limit as text, such as "2/s"; None without one.
         queue_until: the time of the last reserved call, None without one in the future.
-        waiting: the number of runs that wait for it.
         waiting_is_complete: False if `waiting` is the least, since there are many open runs.
-        oldest: the run that waits longest, None without one.
     """
 
     destination: str

@@ -39,7 +39,6 @@ class FailureGroup:
     """Runs that failed alike, but for ids, numbers, times and quoted texts in their messages.
 
     Attributes:
-        count: the runs.
         dead: how many of them are dead; the others are retried.
         group: the group's id, which selects its dead runs for a replay.
         error_class: the class of their error, None if it is not known.
@@ -49,7 +48,6 @@ class FailureGroup:
         first_at: when the first of them failed last.
         last_at: when the last of them failed last.
         example: the event of the newest.
-        inspect: the command that shows the example.
         replay: the dry run that selects its dead runs and no others; None without any.
         replay_of_class: the dry run of all dead runs of the handler and error class; None unless
             several groups have this line, and differ in their messages only.
@@ -73,10 +71,9 @@ class FailureGroup:
 
 @dataclass(frozen=True, slots=True)
 class FailureSummary:
-    """The failing and dead runs by cause.
+    """The failing and dead runs by cause, the largest groups first.
 
     Attributes:
-        groups: the largest groups, the largest first.
         group_count: the number of groups, up to 1,000.
         runs: the number of runs, of all groups.
         partial: whether runs are missing, since the client's budget is spent.

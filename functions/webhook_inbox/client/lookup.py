@@ -25,8 +25,6 @@ class EventConflict:
     """A delivery that was rejected, since its id is that of an event with different content (G7).
 
     Attributes:
-        source: its source.
-        fingerprint: the fingerprint of its content.
         stored_fingerprint: that of the event.
         content: where its content is; no operation shows it.
     """

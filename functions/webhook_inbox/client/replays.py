@@ -50,13 +50,8 @@ class ReplayFilter:
     Attributes:
         event_ids: all unfinished runs of these events, unless `status` is given.
         status: the statuses; by default dead ones.
-        source: the source.
         type: a pattern, such as "invoice.*".
-        handler: the handler.
-        error_contains: a part of the last error.
-        error_class: the class of the last error.
         error_group: the id of a group of `client.failures`.
-        tenant: the tenant.
         where: a JMESPath condition on the JSON body of the event.
         since: the earliest time at which the event was received.
         until: the time before which it was received.
@@ -152,9 +147,6 @@ class ReplayPlan:
     Attributes:
         report: the runs, counted by what a replay would do with them.
         filters: what selected them; None for a selection that was made before.
-        options: how they will be sent.
-        by: who plans the replay.
-        program: makes the commands.
         complete: whether the search has ended; `start` continues it otherwise.
         failed: why the search's last calls failed, "" if they did not.
     """
@@ -343,7 +335,6 @@ class RunningReplay:
         total: the runs that it processes, as far as they were known at its start.
         done: the runs that were processed so far.
         ended: how many of the sent runs have ended, as far as `wait` knows.
-        stopped: whether it was told to stop.
     """
 
     def __init__(

@@ -27,12 +27,7 @@ RECORDED: Final = (CompletionOutcome.RECORDED, CompletionOutcome.REPEATED, Compl
 class SkippedRun:
     """A dead run that was closed.
 
-    Attributes:
-        source: the source of its event.
-        event_id: its event.
-        handler: its handler.
-        status: its status, skipped.
-        continues: the ordering key whose later events continue, "" if none waited for it.
+    `continues` is the ordering key whose later events continue, "" if none waited for it.
     """
 
     source: str
@@ -65,14 +60,9 @@ class JobResult:
 
 @dataclass(frozen=True, slots=True)
 class CompletedJob:
-    """A job whose result was recorded.
+    """A job, named by `effect`, whose result was recorded.
 
-    Attributes:
-        source: the source of its event.
-        event_id: its event.
-        handler: the handler whose run waited for it.
-        effect: the name of the job.
-        outcome: "recorded"; "repeated" if it was before; "late" if its run no longer waited.
+    `outcome` is "recorded"; "repeated" if it was before; "late" if its run no longer waited.
     """
 
     source: str

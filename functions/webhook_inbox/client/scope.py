@@ -27,9 +27,6 @@ class Scope:
         target: the inbox's resources; for the table use `table`, which may have a budget.
         table: the ledger's table; that of a client that only reads refuses to write.
         clock: the time of this machine.
-        randomness: makes the tokens of rows.
-        program: makes the commands that results and errors suggest.
-        write: whether changes are allowed.
     """
 
     target: Target

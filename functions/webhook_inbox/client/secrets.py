@@ -38,7 +38,6 @@ class SecretStatus:
     """The valid values of a secret, and the use of the previous one.
 
     Attributes:
-        name: its name.
         values: how many values are valid, 0 to 2.
         replaced_at: when a rotation replaced the previous value.
         previous_until: when the previous value ends; None without a rotation that ends.
@@ -58,11 +57,7 @@ class SecretStatus:
 class ChangedSecret:
     """A secret that was set.
 
-    Attributes:
-        name: its name.
-        document: the name of its document in Secrets Manager.
-        change: the effect.
-        seen_within_seconds: when the functions use it; None where no function reads it.
+    The functions use it within `seen_within_seconds`; None where no function reads it.
     """
 
     name: str

@@ -72,7 +72,6 @@ class Figures:
     """The values of a window, one for each step.
 
     Attributes:
-        start: the start of its first step.
         series: the values by name; None where there is none.
         basis: what they were computed from.
     """

@@ -68,15 +68,12 @@ class ReplayReport:
 
     Attributes:
         matched: the runs found, but for those that were replayed already.
-        counts: runs by outcome.
-        sample: the first ten runs.
         cursor: what the next request continues from; None at the end.
         failed: what ended the page early; the runs that are counted keep their outcomes, and the
             cursor continues with the rest.
         handlers: the runs to send, by handler.
         errors: the same runs by normalised error.
         retrying: how many of them have a retry pending, or have not begun.
-        repeated: how many of them are finished.
         batches: how many of them split a batch.
         unsearched: events whose body is too large for `where`, or gone.
         selection: the id of the selection that was made or replayed; "" for none.

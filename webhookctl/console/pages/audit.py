@@ -14,6 +14,7 @@ from webhookctl.console.filters import BadFilter
 from webhookctl.console.inbox import PARTLY, ConsoleInbox
 from webhookctl.console.requests import Pages
 from webhookctl.console.views import Views
+from webhookctl.display.audit import request_text, result_text
 
 PATH: Final = "/audit"
 LISTED: Final = 200
@@ -29,7 +30,7 @@ def routes(inbox: ConsoleInbox, views: Views, pages: Pages) -> list[Route]:
         query = request.query_params
         client = inbox.reading()
         found = client.audit.list(**_wanted(query, inbox.clock.now()), limit=LISTED)
-        rows = [(each, _request(each), _result(each)) for each in found]
+        rows = [(each, request_text(each), _result(each)) for each in found]
         return views.page(
             "audit.html",
             title="Audit",
@@ -65,14 +66,5 @@ def _wanted(query: Mapping[str, str], now: datetime) -> dict[str, Any]:
     return given | times
 
 
-def _request(each: AuditEntry) -> str:
-    asked = {name: value for name, value in each.request.items() if value not in {"", "False"}}
-    return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in asked.items())
-
-
 def _result(each: AuditEntry) -> str:
-    if each.counts is None:
-        return "not finished"
-    counts = [f"{count} {name.replace('_', ' ')}" for name, count in each.counts.items()]
-    stopped = [f"stopped: {each.stopped}"] if each.stopped else []
-    return ", ".join([*counts, *stopped]) or "nothing"
+    return result_text(each) + (f": {each.stopped}" if each.stopped else "")
