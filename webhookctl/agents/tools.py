@@ -6,7 +6,7 @@ person, and its actions are checked and audited in the same way.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from itertools import islice
@@ -81,6 +81,10 @@ class ToolCall:
         """Returns a text, None if it is not given."""
         return str(self.given[name]) if self.given.get(name) else None
 
+    def texts(self, *names: str) -> dict[str, str]:
+        """Returns those of these texts that are given."""
+        return {name: str(self.given[name]) for name in names if self.given.get(name)}
+
     def time(self, name: str) -> datetime | None:
         """Returns a time."""
         text = self.text(name)
@@ -88,15 +92,11 @@ class ToolCall:
 
     def query(self) -> EventQuery:
         """Returns the filters that tools on events share."""
-        tenant = self.text("tenant")
-        return EventQuery(
-            source=self.text("source"),
-            type=self.text("type"),
-            handler=self.text("handler"),
-            since=self.time("since"),
-            until=self.time("until"),
-            tenant=tenant and token(tenant),
-        )
+        texts = self.texts("source", "type", "handler", "tenant")
+        if "tenant" in texts:
+            texts["tenant"] = token(texts["tenant"])
+        status, since = self.one_of("status", EventStatus), self.time("since")
+        return EventQuery(status=status, since=since, until=self.time("until"), **texts)
 
     def number(self, name: str, kind: type[N], low: float, high: float) -> N | None:
         """Returns a number from `low` to `high`, None if it is not given."""
@@ -214,8 +214,7 @@ MEANINGS: Final = {
 
 
 def _list_events(call: ToolCall) -> Iterable[object]:
-    query = replace(call.query(), status=call.one_of("status", EventStatus))
-    return call.client.events.list(query, limit=call.number("limit", int, 1, MOST) or 50)
+    return call.client.events.list(call.query(), limit=call.number("limit", int, 1, MOST) or 50)
 
 
 def _inspect_event(call: ToolCall) -> Iterable[object]:
@@ -265,16 +264,9 @@ def _plan_replay(call: ToolCall) -> Iterator[object]:
     status = call.one_of("status", EventStatus)
     filters = ReplayFilter(
         status=() if status is None else (status,),
-        source=call.text("source"),
-        type=call.text("type"),
-        handler=call.text("handler"),
-        error_contains=call.text("error_contains"),
-        error_class=call.text("error_class"),
-        error_group=call.text("error_group"),
-        tenant=call.text("tenant"),
-        where=call.text("where"),
         since=call.time("since"),
         until=call.time("until"),
+        **call.texts("source", "type", "handler", *ERRORS, "tenant", "where"),
     )
     options = ReplayOptions(limit=call.number("limit", int, 1, MOST) or LIMIT)
     plan = call.client.replays.plan(filters, options, by=call.by)

@@ -10,7 +10,7 @@ from webhook_inbox.client.secrets import LONGEST_OVERLAP, RotatedSecret, SecretS
 from webhook_inbox.client.times import iso, relative
 from webhook_inbox.domain.secrets import LIFE
 from webhookctl.checkout import declared_manifest
-from webhookctl.commands.secrets import STATES, bounded, read_value
+from webhookctl.commands.secrets import STATES, WORDS, bounded, read_value
 from webhookctl.display.table import Column, Fit
 from webhookctl.invocation import By, Invocation, Why, takes_options
 
@@ -67,10 +67,8 @@ def rotate(
 
 
 def _text(rotated: RotatedSecret) -> str:
-    if rotated.change is SecretChange.UNCHANGED:
-        return f"Unchanged: {rotated.name} already has this value."
-    if rotated.change is SecretChange.CREATED:
-        return f"Set {rotated.name}, which had no value."
+    if rotated.change is not SecretChange.REPLACED:
+        return WORDS[rotated.change].format(rotated.name)
     until = iso(rotated.previous_until)
     return f"Rotated {rotated.name}; the previous value is valid until {until}."
 

@@ -9,12 +9,9 @@ from webhookctl.console.views import event_path
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell: a text, or with `kind` a "time", a "status" or the "id" of an event.
+    """A cell: a text, or with `kind` a "time" or the "id" of an event.
 
-    Attributes:
-        value: what it shows.
-        kind: how it is shown.
-        href: the page that it links to, "" for none.
+    It links to the page `href`, unless that is "".
     """
 
     value: Any
@@ -53,11 +50,6 @@ class RowAction:
 def text(value: object) -> Cell:
     """Returns a cell of text; `-` for an absent value."""
     return Cell("-" if value is None or value == "" else value)
-
-
-def status(value: str) -> Cell:
-    """Returns a cell of a status."""
-    return Cell(value, "status")
 
 
 def event(source: str, event_id: str) -> Cell:

@@ -39,11 +39,6 @@ MEANINGS: Final = {
 }
 
 
-@json_object.register
-def _(report: ReplayReport) -> Any:
-    return report.to_data()
-
-
 @json_object.register(ReplayPlan | RunningReplay)
 def _(result: ReplayPlan | RunningReplay) -> Any:
     return result.report.to_data()

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from webhook_inbox.client.runs import CompletedJob, SkippedRun
 from webhook_inbox.client.suggestions import Program
-from webhookctl.display.json_object import json_object
+from webhookctl.display.json_object import fields_object, json_object
 
 COMPLETIONS: Final = {
     "recorded": "recorded; its run continues",
@@ -15,8 +15,7 @@ COMPLETIONS: Final = {
 
 @json_object.register
 def _(run: SkippedRun) -> Any:
-    names = {"source": run.source, "event_id": run.event_id, "handler": run.handler}
-    return {**names, "status": str(run.status)}
+    return {name: value for name, value in fields_object(run).items() if name != "continues"}
 
 
 def skip_note(run: SkippedRun) -> str:

@@ -1,13 +1,13 @@
 """The pages that are one or two tables: each shows what a command lists."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from webhook_inbox.client.destinations import DestinationStatus, OldestRun
+from webhook_inbox.client.destinations import DestinationStatus
 from webhook_inbox.client.handlers import HandlerState
 from webhook_inbox.client.tenants import TenantState
 from webhook_inbox.client.times import iso
@@ -35,34 +35,45 @@ class Section:
         return any(row.actions for row in self.rows)
 
 
-@dataclass(frozen=True, slots=True)
-class TablePage:
-    """A page's content."""
+def routes(inbox: ConsoleInbox, views: Views, pages: Pages) -> list[Route]:
+    """Returns the routes of the listings."""
 
-    sections: Sequence[Section]
-    notes: Sequence[str] = ()
-    intro: str = ""
-    buttons: Sequence[RowAction] = field(default_factory=tuple)
+    def page(
+        request: Request,
+        title: str,
+        sections: Sequence[Section],
+        buttons: Sequence[RowAction] = (),
+    ) -> Response:
+        return views.page(
+            "table.html",
+            title=title,
+            path=request.url.path,
+            sections=sections,
+            buttons=buttons,
+            done=views.message(request.query_params.get("done", "")),
+        )
 
+    def handlers(request: Request) -> Response:
+        client = inbox.reading()
+        columns = ("Handler", "Source", "Types", "Order", "Waiting", "Paused")
+        rows = [_handler(each) for each in client.handlers.list()]
+        paused = [_tenant(each) for each in client.tenants.list()]
+        tenants = Section(
+            ("Tenant", "Waiting", "Paused"), paused, "No tenant is paused.", "Paused tenants"
+        )
+        pause = RowAction(actions.PAUSE_TENANT.title, actions.PAUSE_TENANT.path)
+        return page(request, "Handlers", [Section(columns, rows, "No handlers."), tenants], [pause])
 
-def _handlers(shown: ConsoleInbox) -> TablePage:
-    client = shown.reading()
-    return TablePage(
-        [
-            Section(
-                ("Handler", "Source", "Types", "Order", "Waiting", "Paused"),
-                [_handler(each) for each in client.handlers.list()],
-                "No handlers.",
-            ),
-            Section(
-                ("Tenant", "Waiting", "Paused"),
-                [_tenant(each) for each in client.tenants.list()],
-                "No tenant is paused.",
-                "Paused tenants",
-            ),
-        ],
-        buttons=[RowAction(actions.PAUSE_TENANT.title, actions.PAUSE_TENANT.path)],
-    )
+    def destinations(request: Request) -> Response:
+        columns = ("Destination", "Address", "Circuit", "Rate", "Waiting", "Oldest", "Next probe")
+        rows = [_destination(each) for each in inbox.reading().destinations.list()]
+        empty = "The deployed inbox has no destinations."
+        return page(request, "Destinations", [Section(columns, rows, empty)])
+
+    return [
+        Route("/handlers", pages.view(handlers)),
+        Route("/destinations", pages.view(destinations)),
+    ]
 
 
 def _handler(each: HandlerState) -> Row:
@@ -87,14 +98,8 @@ def _tenant(each: TenantState) -> Row:
     )
 
 
-def _destinations(shown: ConsoleInbox) -> TablePage:
-    columns = ("Destination", "Address", "Circuit", "Rate", "Waiting", "Oldest", "Next probe")
-    rows = [_destination(each) for each in shown.reading().destinations.list()]
-    return TablePage([Section(columns, rows, "The deployed inbox has no destinations.")])
-
-
 def _destination(each: DestinationStatus) -> Row:
-    name, hand = each.destination, each.opened_by_hand
+    name, hand, oldest = each.destination, each.opened_by_hand, each.oldest
     opened = "it is open by hand already" if hand else ""
     closed = "" if hand or each.circuit not in {"closed", None} else "the circuit is not open"
     least = "" if each.waiting_is_complete else "at least "
@@ -105,7 +110,7 @@ def _destination(each: DestinationStatus) -> Row:
             text(", ".join(_circuit(each))),
             text(_rate(each)),
             text(f"{least}{each.waiting}"),
-            _oldest(each.oldest),
+            event(oldest.source, oldest.event_id) if oldest else text(None),
             Cell(each.next_probe, "time"),
         ),
         [
@@ -129,46 +134,3 @@ def _circuit(each: DestinationStatus) -> Iterator[str]:
 def _rate(each: DestinationStatus) -> str:
     queue = f", queue until {iso(each.queue_until)}" if each.queue_until else ""
     return f"{each.rate or '-'}{queue}"
-
-
-def _oldest(run: OldestRun | None) -> Cell:
-    return text(None) if run is None else event(run.source, run.event_id)
-
-
-LISTINGS: dict[str, tuple[str, Callable[[ConsoleInbox], TablePage]]] = {
-    "/handlers": ("Handlers", _handlers),
-    "/destinations": ("Destinations", _destinations),
-}
-
-
-def routes(inbox: ConsoleInbox, views: Views, pages: Pages) -> list[Route]:
-    """Returns the routes of the listings."""
-    return [
-        _route(path, title, read, inbox=inbox, views=views, pages=pages)
-        for path, (title, read) in LISTINGS.items()
-    ]
-
-
-def _route(
-    path: str,
-    title: str,
-    read: Callable[[ConsoleInbox], TablePage],
-    *,
-    inbox: ConsoleInbox,
-    views: Views,
-    pages: Pages,
-) -> Route:
-    def shown(request: Request) -> Response:
-        found = read(inbox)
-        return views.page(
-            "table.html",
-            title=title,
-            path=path,
-            sections=found.sections,
-            notes=found.notes,
-            intro=found.intro,
-            buttons=found.buttons,
-            done=views.message(request.query_params.get("done", "")),
-        )
-
-    return Route(path, pages.view(shown))
