@@ -11,10 +11,11 @@ from webhook_inbox.client.times import spelled
 from webhook_inbox.domain.model import Overview, Run, Status
 from webhook_inbox.domain.printable import cut
 from webhook_inbox.domain.timestamps import from_ms
+from webhook_inbox.handlers.completions.journal import WaitState
 from webhook_inbox.handlers.effects.journal import EffectState, decode
 from webhook_inbox.handlers.effects.plan import InDoubt
 from webhook_inbox.ledger.lease import CLOCK_SKEW
-from webhook_inbox.ledger.schema import EFFECT_PREFIX, WAIT_PREFIX
+from webhook_inbox.ledger.schema import EFFECT_PREFIX
 
 ERROR_SHOWN: Final = 160
 SAFE: Final = "retry-safe, side effect not committed"
@@ -120,29 +121,38 @@ class RunWait:
     stored_result: bytes | None
 
     @property
+    def job(self) -> str:
+        """The name of the effect that starts the job."""
+        return self.name if self.number == 1 else f"{self.name}:{self.number}"
+
+    @property
     def result(self) -> Any:
         """The job's result; None without one."""
         return None if self.stored_result is None else decode(self.stored_result)
 
 
-def waits_of(overview: Overview, handler: str) -> Iterator[RunWait]:
-    """Yields the jobs for which a handler's run waits or waited."""
-    prefix = f"{WAIT_PREFIX}{handler}#"
+def waits_of(overview: Overview) -> Iterator[RunWait]:
+    """Yields the jobs for which an event's runs wait or waited."""
     for row in overview.waits:
-        if row["sk"].startswith(prefix):
-            yield RunWait(
-                handler=handler,
-                name=row["name"],
-                status=row["status"],
-                number=row["number"],
-                since=from_ms(row["since"]),
-                until=from_ms(row["until"]),
-                ended_at=_time(row, "ended_at"),
-                ended_by=row.get("ended_by"),
-                late=row.get("late", False),
-                error=row.get("error"),
-                stored_result=row.get("result"),
-            )
+        yield RunWait(
+            handler=row["handler"],
+            name=row["name"],
+            status=row["status"],
+            number=row["number"],
+            since=from_ms(row["since"]),
+            until=from_ms(row["until"]),
+            ended_at=_time(row, "ended_at"),
+            ended_by=row.get("ended_by"),
+            late=row.get("late", False),
+            error=row.get("error"),
+            stored_result=row.get("result"),
+        )
+
+
+def newest_waits_of(overview: Overview) -> list[RunWait]:
+    """Returns the newest job of each wait."""
+    waits = sorted(waits_of(overview), key=lambda wait: wait.number)
+    return list({(wait.handler, wait.name): wait for wait in waits}.values())
 
 
 def effects_of(overview: Overview, handler: str, *, now: datetime) -> list[RunEffect]:
@@ -157,7 +167,11 @@ def effects_of(overview: Overview, handler: str, *, now: datetime) -> list[RunEf
     asked = str(run.held.get("subject", "")) if run else ""
     if asked.startswith("effect:"):
         rows.setdefault(asked.removeprefix("effect:"), {})
-    failed = _failed_jobs(overview, handler)
+    failed = {
+        wait.job
+        for wait in newest_waits_of(overview)
+        if wait.handler == handler and wait.status in {WaitState.AGAIN, WaitState.FAILED}
+    }
     found = [
         _effect(
             handler, name, row, _standing(row, run, now), fails=name.partition("#")[0] in failed
@@ -199,15 +213,6 @@ def _effect(
 
 def _time(row: Mapping[str, Any], name: str) -> datetime | None:
     return from_ms(row[name]) if name in row else None
-
-
-def _failed_jobs(overview: Overview, handler: str) -> set[str]:
-    """Returns the names of effects whose jobs failed."""
-    prefix = f"{WAIT_PREFIX}{handler}#"
-    rows = [row for row in overview.waits if row["sk"].startswith(prefix)]
-    newest = {row["name"]: row for row in sorted(rows, key=lambda row: row["number"])}
-    failed = (row for row in newest.values() if row["status"] in {"again", "failed"})
-    return {str(row["sk"]).removeprefix(prefix) for row in failed}
 
 
 def verdict(run: Run, effects: Sequence[RunEffect], *, now: datetime, program: Program) -> str:

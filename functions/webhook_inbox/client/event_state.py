@@ -186,7 +186,7 @@ class EventState:
             attempt_limits: the attempts of each handler, where they are known.
         """
         event, begun = overview.event, {run.handler: run for run in overview.runs}
-        history = history_of(overview)
+        history, waits = history_of(overview), list(waits_of(overview))
         names = dict.fromkeys((*event.runs, *begun))
         runs = (
             EventRun(
@@ -194,7 +194,7 @@ class EventState:
                 run=begun.get(name),
                 attempts=_attempts(event, begun.get(name), logs),
                 effects=tuple(effects_of(overview, name, now=now)),
-                waits=tuple(waits_of(overview, name)),
+                waits=tuple(each for each in waits if each.handler == name),
                 history=history.get(name, ()),
             )
             for name in names

@@ -8,7 +8,6 @@ from webhook_inbox.domain.audit import Actor, AuditedAction, AuditEntry
 from webhook_inbox.domain.model import Attempt, Overview, Run, Status
 from webhook_inbox.domain.ports import Key
 from webhook_inbox.domain.timestamps import from_ms
-from webhook_inbox.ledger.audit import read_entry
 from webhook_inbox.ledger.schema import key_of_run
 from webhook_inbox.ledger.settle import with_lost
 
@@ -25,8 +24,7 @@ def attempts_of(run: Run) -> tuple[Attempt, ...]:
 def history_of(overview: Overview) -> dict[str, tuple[Happening, ...]]:
     """Returns what happened to the run of each handler, and under "" to the event itself."""
     history: dict[str, list[Happening]] = {"": []}
-    for row in overview.actions:
-        entry = read_entry(dict(row))
+    for entry in overview.actions:
         history.setdefault(entry.request.get("handler", ""), []).append(entry)
     for run in overview.runs:
         replays = [_replayed(run, replay) for replay in run.replays]

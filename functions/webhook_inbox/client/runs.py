@@ -1,15 +1,15 @@
 """The runs: closes a dead one, and records the result of a job that one waits for."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from webhook_inbox.client.effects import newest_waits_of
 from webhook_inbox.client.errors import NotFound, Refused, WrongArgument
 from webhook_inbox.client.names import require_known
 from webhook_inbox.client.scope import Scope
 from webhook_inbox.domain.audit import Actor
-from webhook_inbox.domain.model import Overview, Run, Status
+from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.handlers.completions.journal import WaitState
 from webhook_inbox.handlers.completions.receiver import (
     CompletionOutcome,
@@ -162,32 +162,26 @@ class Runs:
     def _job(
         self, event_id: str, *, source: str | None, handler: str | None, effect: str | None
     ) -> WaitAddress:
-        jobs = [each for found in self._scope.overviews(event_id, source) for each in _jobs(found)]
-        matching: Sequence[tuple[WaitAddress, Mapping[str, Any]]] = [
-            (job, row)
-            for job, row in jobs
-            if handler in {None, job.handler} and effect in {None, job.name}
+        overviews = self._scope.overviews(event_id, source)
+        jobs = [(found.event, wait) for found in overviews for wait in newest_waits_of(found)]
+        matching = [
+            (event, wait)
+            for event, wait in jobs
+            if handler in {None, wait.handler} and effect in {None, wait.name}
         ]
-        waiting = [job for job, row in matching if row["status"] == WaitState.WAITING]
-        if len(matching) == 1 or len(waiting) == 1:
-            return waiting[0] if waiting else matching[0][0]
+        waiting = [each for each in matching if each[1].status == WaitState.WAITING]
+        chosen = waiting if len(waiting) == 1 else matching
+        if len(chosen) == 1:
+            [(event, wait)] = chosen
+            return WaitAddress(event.source, event.event_id, wait.handler, wait.name)
         if not jobs:
             require_known(self._scope.target, source=source, handler=handler)
             raise NotFound(f"no run waits for a job of event {event_id}")
         states = "; ".join(
-            f"{job.handler} of {job.source} for {job.name}: {row['status']}" for job, row in jobs
+            f"{wait.handler} of {event.source} for {wait.name}: {wait.status}"
+            for event, wait in jobs
         )
         raise Refused(f"{states}: choose one with --source, --handler or --effect")
-
-
-def _jobs(overview: Overview) -> Iterator[tuple[WaitAddress, Mapping[str, Any]]]:
-    """Yields the newest job of each wait."""
-    event = overview.event
-    newest = {
-        WaitAddress(event.source, event.event_id, row["handler"], row["name"]): row
-        for row in sorted(overview.waits, key=lambda row: row["number"])
-    }
-    yield from newest.items()
 
 
 def _completed(receipt: CompletionReceipt) -> CompletedJob:

@@ -4,9 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook_inbox.domain.timestamps import from_ms
+
+if TYPE_CHECKING:
+    # Ingest loads no audit.
+    from webhook_inbox.domain.audit import AuditEntry
 
 
 class Status(StrEnum):
@@ -301,7 +305,7 @@ class Overview:
     runs: Sequence[Run] = field(default_factory=tuple)
     effects: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
     waits: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
-    actions: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
+    actions: Sequence["AuditEntry"] = field(default_factory=tuple)
 
     @property
     def status(self) -> EventStatus:

@@ -13,6 +13,7 @@ from webhook_inbox.domain.ports import Blobs, Item, Key, Page, Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms
 from webhook_inbox.domain.trace import Trace
 from webhook_inbox.ledger import due_handlers, payloads
+from webhook_inbox.ledger.audit import read_entry
 from webhook_inbox.ledger.schema import (
     ACTION_PREFIX,
     BY_DUE,
@@ -140,7 +141,7 @@ class Ledger:
             runs=tuple(run_from(row) for row in rows if row["sk"].startswith(RUN_PREFIX)),
             effects=tuple(self._whole(row) for row in rows if row["sk"].startswith(EFFECT_PREFIX)),
             waits=tuple(row for row in rows if row["sk"].startswith(WAIT_PREFIX)),
-            actions=tuple(row for row in rows if row["sk"].startswith(ACTION_PREFIX)),
+            actions=tuple(read_entry(row) for row in rows if row["sk"].startswith(ACTION_PREFIX)),
         )
 
     def _whole(self, effect: Item) -> Item:

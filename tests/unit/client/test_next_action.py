@@ -381,6 +381,7 @@ def test_a_job_that_failed_is_started_anew_by_a_retry(
     """It was started, and that is committed; but a retry is not without effect."""
     pk = row("order")["pk"]
     job = {"pk": pk, "sk": f"wait#stripe.fulfil#{effect}", "name": "transfer"}
+    job |= {"handler": "stripe.fulfil", "since": to_ms(NOW), "until": to_ms(NOW + MINUTE)}
     job |= {"status": status, "number": number}
     rows = (row("order", status="committed"), row(effect, status="committed"))
     one = run(Status.FAILED, attempt_count=1, next_attempt_at=NOW + MINUTE)

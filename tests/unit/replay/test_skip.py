@@ -39,7 +39,7 @@ def test_it_is_audited(world: World) -> None:
     )
     assert entry["counts"] == {"skipped": 1}
     [shown] = world.overview().actions
-    assert (shown["action"], shown["by"], shown["reason"]) == ("skip", "kim", "obsolete")
+    assert (shown.action, shown.actor.name, shown.reason) == ("skip", "kim", "obsolete")
 
 
 def test_its_message_in_the_dlq_leads_to_nothing_any_more(world: World) -> None:

@@ -19,7 +19,6 @@ from webhook_inbox.handlers.approvals.request_row import (
     Word,
 )
 from webhook_inbox.handlers.approvals.requests import ApprovalRequests, RequestView
-from webhook_inbox.ledger.audit import read_entry
 from webhook_inbox.ledger.schema import APPROVAL_PREFIX
 from webhook_inbox.processor.processor import Processor
 
@@ -164,7 +163,7 @@ class ApprovingWorld(World):
     @property
     def history(self) -> list[str]:
         """The actions on the event, oldest first, as "action by actor"."""
-        entries = [read_entry(dict(row)) for row in self.overview().actions]
+        entries = self.overview().actions
         return [f"{entry.action} by {entry.actor.name}" for entry in entries]
 
     def held(self) -> Run:
