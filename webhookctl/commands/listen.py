@@ -1,11 +1,15 @@
 """`listen`: copies the events of an inbox to an address on this machine."""
 
+import json
+import os
 import secrets
 import sys
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from hashlib import sha256
+from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
@@ -20,11 +24,10 @@ from webhook_inbox.domain.errors import Permanent, Skipped
 from webhook_inbox.domain.ports import Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms
 from webhook_inbox.ledger.queries import Ledger, Received
-from webhookctl.commands.tail import HANGING
+from webhookctl.commands.tail import HANGING, Connection
 from webhookctl.deliveries.forward import PREFIX, Forwarder
 from webhookctl.display.times import moment
-from webhookctl.following.connection import Connection
-from webhookctl.following.place import PlaceFile
+from webhookctl.errors import CommandError
 from webhookctl.invocation import (
     EventType,
     Invocation,
@@ -43,6 +46,8 @@ WAITING: Final = 100
 KEY_BYTES: Final = 32
 # How far back the place of an earlier `listen` is continued.
 KEPT: Final = timedelta(days=7)
+# The XDG base directory specification: where state that outlives a restart is kept.
+STATE_HOME: Final = "XDG_STATE_HOME"
 
 
 @takes_options
@@ -209,6 +214,35 @@ def _arrivals(
         return Arrivals(table, call.clock, since=now)
     call.output.note(f"Continues behind {spelled(arrivals.newest)}; use --since for another time.")
     return arrivals
+
+
+class PlaceFile:
+    """A file of the user's only; another target or address has another one."""
+
+    def __init__(self, *names: str) -> None:
+        digest = sha256("\0".join(names).encode(errors="replace")).hexdigest()[:16]
+        base = os.environ.get(STATE_HOME, "")
+        home = Path(base) if Path(base).is_absolute() else Path.home() / ".local" / "state"
+        self.path = home / "webhookctl" / f"listen-{digest}.json"
+
+    def read(self) -> Mapping[str, Any]:
+        """Returns the content; nothing without a file, or if it cannot be used."""
+        try:
+            data = json.loads(self.path.read_text())
+        except (FileNotFoundError, ValueError):
+            return {}
+        except OSError as error:
+            raise CommandError(f"{self.path}: cannot be read: {error.strerror}") from error
+        return data if isinstance(data, dict) else {}
+
+    def write(self, data: Mapping[str, Any]) -> None:
+        """Replaces the content at once, so that a crash leaves the old or the new one."""
+        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        draft = self.path.with_suffix(f".{os.getpid()}")
+        draft.unlink(missing_ok=True)
+        draft.touch(mode=0o600, exist_ok=False)
+        draft.write_text(json.dumps(data))
+        draft.replace(self.path)
 
 
 class Ready:

@@ -1,18 +1,21 @@
 """`inbox tail`: shows events and the changes of their status as they happen."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import datetime
 from typing import Annotated, Final
 
 import typer
 
 from webhook_inbox.client.search import EventQuery
 from webhook_inbox.client.tail import PAUSE, EventArrival, RunChange
-from webhook_inbox.client.times import iso
+from webhook_inbox.client.times import iso, spelled
+from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.model import EventStatus
+from webhook_inbox.domain.ports import Clock
 from webhook_inbox.domain.quotas import token
-from webhookctl.display.output import priced
+from webhookctl.display.output import Output, priced
 from webhookctl.display.times import moment
-from webhookctl.following.connection import Connection
+from webhookctl.errors import explain
 from webhookctl.invocation import (
     EventType,
     Handler,
@@ -26,6 +29,58 @@ from webhookctl.invocation import (
 STATUS_WIDTH: Final = max(map(len, EventStatus))
 # On a terminal the second line of an entry begins below the first one's status.
 HANGING: Final = " " * len("00:00:00  ")
+# The exit status of a command that the user interrupted.
+INTERRUPTED: Final = 130
+
+
+class Connection:
+    """Polls every 2 seconds; after an outage it continues where it was.
+
+    Says `connecting`, `live`, and `stale since` with the reason, each when it changes.
+    """
+
+    def __init__(self, output: Output, clock: Clock, *, to: str) -> None:
+        self._output = output
+        self._clock = clock
+        self._to = to
+        self._current_at: datetime | None = None
+        self._stale = False
+
+    def follow(self, poll: Callable[[], None], *, live: Callable[[], str]) -> None:
+        """Polls until an interrupt; exits with 130.
+
+        Args:
+            poll: reads once and shows the result.
+            live: returns what to say after the first poll.
+
+        Raises:
+            Unavailable: the first poll failed; later ones are repeated.
+        """
+        self._output.note(f"Connecting to {self._to}.")
+        try:
+            while True:
+                self._once(poll, live)
+                self._clock.sleep(PAUSE)
+        except KeyboardInterrupt as stopped:
+            raise typer.Exit(INTERRUPTED) from stopped
+
+    def _once(self, poll: Callable[[], None], live: Callable[[], str]) -> None:
+        try:
+            poll()
+        except Unavailable as error:
+            if self._current_at is None:
+                raise
+            if not self._stale:
+                since = spelled(self._current_at)
+                self._output.note(f"Stale since {since}: {explain(error)}. Trying again.")
+            self._stale = True
+            return
+        first, self._current_at = self._current_at is None, self._clock.now()
+        if first:
+            self._output.note(f"Live. {live()}")
+        elif self._stale:
+            self._output.note("Live again; nothing was left out.")
+        self._stale = False
 
 
 @takes_options
