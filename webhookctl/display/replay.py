@@ -168,8 +168,8 @@ def _groups(output: Output, report: ReplayReport) -> None:
 
 def _cost(runs: int) -> str:
     about = estimate(runs)
-    requests = f"{about['writes']} writes, {about['reads']} reads, {about['messages']} messages"
-    return f"{priced(about['dollars'])} ({requests}; {about['prices']})"
+    requests = f"{about.writes} writes, {about.reads} reads, {about.messages} messages"
+    return f"{priced(about.dollars)} ({requests}; {about.prices})"
 
 
 def _sample(output: Output, report: ReplayReport) -> None:

@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
-from webhook_inbox.adapters.aws.cloudwatch import describe_alarms, set_alarm_state
+from webhook_inbox.adapters.aws.cloudwatch import AlarmState, describe_alarms, set_alarm_state
 from webhook_inbox.adapters.aws.sns import list_subscriptions
 from webhook_inbox.client.errors import Refused
 from webhook_inbox.client.listing import Listing
@@ -15,8 +15,6 @@ from webhook_inbox.domain.audit import Actor, AuditedAction
 
 IN_ALARM: Final = "ALARM"
 OK: Final = "OK"
-PENDING: Final = "PendingConfirmation"
-DELETED: Final = "Deleted"
 # As `webhook_inbox_cdk.alarm_declaration.describe` writes it.
 _TEXT: Final = re.compile(
     r"First: `(?P<first>[^`]+)`\. Severity: (?P<severity>\w+)\. Runbook: `(?P<page>[^`]+)`"
@@ -24,9 +22,6 @@ _TEXT: Final = re.compile(
 # CloudFormation names an alarm after the stack, its logical id and a random part; the logical id
 # ends with a hash.
 _NAME: Final = re.compile(r"Alarms(\w+?)[0-9A-F]{8}-\w+$")
-
-# The ARNs of the topics of one alarm.
-Topics = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +111,7 @@ class StackAlarms:
             )
         return sorted(quiet.values(), key=lambda each: each.alarm)
 
-    def _read(self) -> Sequence[tuple[Alarm, Topics]]:
+    def _read(self) -> Sequence[tuple[Alarm, tuple[str, ...]]]:
         """Returns the alarms with the topics that they notify themselves."""
         target = self._scope.target
         if target.local:
@@ -131,46 +126,36 @@ class StackAlarms:
         ]
         if not described:
             raise Refused(f"the stack {target.name} has no alarms of this version: deploy it again")
-        topics = dict.fromkeys(topic for each, _ in described for topic in _topics_of(each))
+        topics = dict.fromkeys(topic for each, _ in described for topic in each.topics)
         listed = {topic: list_subscriptions(target.client, topic) for topic in topics}
-        alarms = [(_alarm(each, text, listed), _topics_of(each)) for each, text in described]
+        alarms = [(_alarm(each, text, listed), each.topics) for each, text in described]
         return sorted(alarms, key=lambda each: (each[0].state == OK, each[0].state, each[0].alarm))
 
 
-def _text_of(described: Mapping[str, Any], stack: str) -> "re.Match[str] | None":
+def _text_of(described: AlarmState, stack: str) -> "re.Match[str] | None":
     """Returns what an alarm's text names; None for an alarm of another stack or version."""
-    text = _TEXT.search(described.get("AlarmDescription", ""))
+    text = _TEXT.search(described.text)
     # The prefix of stack `a` is also that of stack `a-b`; the text names the stack.
     of_stack = text is not None and text["first"].startswith(f"webhookctl --stack {stack} ")
     return text if of_stack else None
 
 
-def _topics_of(described: Mapping[str, Any]) -> Topics:
-    return tuple(described.get("AlarmActions", ()))
-
-
 def _alarm(
-    described: Mapping[str, Any],
+    described: AlarmState,
     text: "re.Match[str]",
-    listed: Mapping[str, Sequence[Mapping[str, Any]]],
+    listed: Mapping[str, Sequence[tuple[str, bool]]],
 ) -> Alarm:
-    name = described["AlarmName"]
-    title = _NAME.search(name)
-    addresses = [
-        (each["Endpoint"], each["SubscriptionArn"] != PENDING)
-        for topic in _topics_of(described)
-        for each in listed[topic]
-        if each["SubscriptionArn"] != DELETED
-    ]
+    addresses = [each for topic in described.topics for each in listed[topic]]
+    title = _NAME.search(described.name)
     return Alarm(
-        alarm=title[1] if title else name,
-        name=name,
-        state=described["StateValue"],
-        since=described.get("StateTransitionedTimestamp") or described["StateUpdatedTimestamp"],
+        alarm=title[1] if title else described.name,
+        name=described.name,
+        state=described.state,
+        since=described.since,
         severity=text["severity"],
         confirmed=tuple(address for address, confirmed in addresses if confirmed),
         pending=tuple(address for address, confirmed in addresses if not confirmed),
-        reason=described.get("StateReason", ""),
+        reason=described.reason,
         first=text["first"],
         runbook=text["page"],
     )

@@ -1,7 +1,8 @@
 """Estimates the cost of a replay and of one attempt of each run."""
 
+from dataclasses import dataclass
 from math import ceil
-from typing import Any, Final
+from typing import Final
 
 from webhook_inbox.domain.prices import PRICES_OF, READ_UNITS, SQS_REQUESTS, WRITE_UNITS
 
@@ -17,17 +18,22 @@ READS: Final = 3.5
 MESSAGES: Final = 5
 
 
-def estimate(runs: int) -> dict[str, Any]:
-    """Returns the requests of so many runs and their price in dollars.
+@dataclass(frozen=True, slots=True)
+class ReplayCost:
+    """The requests of a replay, their price in dollars, and whose prices these are."""
+
+    writes: int
+    reads: int
+    messages: int
+    dollars: float
+    prices: str = PRICES_OF
+
+
+def estimate(runs: int) -> ReplayCost:
+    """Returns the requests of so many runs and their price.
 
     Lambda's time, logs and what the handlers call are not included.
     """
     writes, reads, messages = runs * WRITES, ceil(runs * READS), runs * MESSAGES
     dollars = writes * WRITE_UNITS + reads * READ_UNITS + messages * SQS_REQUESTS
-    return {
-        "writes": writes,
-        "reads": reads,
-        "messages": messages,
-        "dollars": round(dollars / 1_000_000, 6),
-        "prices": PRICES_OF,
-    }
+    return ReplayCost(writes, reads, messages, round(dollars / 1_000_000, 6))

@@ -135,7 +135,11 @@ class ReplayReport:
 
     def to_data(self) -> dict[str, Any]:
         """Returns the report as JSON data, with the ten most frequent errors."""
-        return {**asdict(self), "errors": most(self.errors), "estimate": estimate(self.sent)}
+        return {
+            **asdict(self),
+            "errors": most(self.errors),
+            "estimate": asdict(estimate(self.sent)),
+        }
 
 
 def most(errors: Mapping[str, int]) -> dict[str, int]:

@@ -83,7 +83,7 @@ class ReplayPages:
             errors=most(report.errors),
             sent=report.sent,
             cost=cost,
-            price=priced(cost["dollars"]),
+            price=priced(cost.dollars),
             others=_others(report),
             rate=typed.get("rate") or RATE,
             most=MOST,

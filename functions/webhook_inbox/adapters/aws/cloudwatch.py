@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from webhook_inbox.adapters.aws.account import Clients
 from webhook_inbox.adapters.aws.errors import once
@@ -62,8 +62,20 @@ def read_metrics(
     }
 
 
-def describe_alarms(clients: Clients, prefix: str) -> list[Mapping[str, Any]]:
-    """Returns CloudWatch's descriptions of the alarms whose names begin so.
+@dataclass(frozen=True, slots=True)
+class AlarmState:
+    """An alarm's name and description, its state, and the topics that it notifies."""
+
+    name: str
+    text: str
+    state: str
+    since: datetime
+    reason: str
+    topics: tuple[str, ...]
+
+
+def describe_alarms(clients: Clients, prefix: str) -> list[AlarmState]:
+    """Returns the alarms whose names begin so.
 
     Raises:
         Unavailable: CloudWatch failed; AccessDenied: it refused the call.
@@ -71,7 +83,18 @@ def describe_alarms(clients: Clients, prefix: str) -> list[Mapping[str, Any]]:
     pages = clients("cloudwatch").get_paginator("describe_alarms")
     wanted = {"AlarmNamePrefix": prefix, "AlarmTypes": ["MetricAlarm"]}
     found = once("cloudwatch", "DescribeAlarms", lambda: list(pages.paginate(**wanted)))
-    return [alarm for page in found for alarm in page.get("MetricAlarms", ())]
+    return [
+        AlarmState(
+            name=each["AlarmName"],
+            text=each.get("AlarmDescription", ""),
+            state=each["StateValue"],
+            since=each.get("StateTransitionedTimestamp") or each["StateUpdatedTimestamp"],
+            reason=each.get("StateReason", ""),
+            topics=tuple(each.get("AlarmActions", ())),
+        )
+        for page in found
+        for each in page.get("MetricAlarms", ())
+    ]
 
 
 def set_alarm_state(clients: Clients, name: str, state: str, reason: str) -> None:

@@ -1,9 +1,12 @@
 """Publishes to topics of Amazon SNS, and lists their subscriptions."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 from webhook_inbox.adapters.aws.errors import once
+
+PENDING: Final = "PendingConfirmation"
+DELETED: Final = "Deleted"
 
 # Returns the client of a region, None for the default one.
 Clients = Callable[[str], Any]
@@ -38,12 +41,13 @@ class SnsTopics:
         target.call(TopicArn=arn, Subject=subject, Message=text)
 
 
-def list_subscriptions(clients: Callable[[str], Any], topic: str) -> list[Mapping[str, Any]]:
-    """Returns SNS's descriptions of a topic's subscriptions; `clients` makes those of services.
+def list_subscriptions(clients: Callable[[str], Any], topic: str) -> list[tuple[str, bool]]:
+    """Returns the addresses that subscribe to a topic, and whether each is confirmed.
 
     Raises:
         Unavailable: SNS failed; AccessDenied: it refused the call.
     """
     pages = clients("sns").get_paginator("list_subscriptions_by_topic")
     found = once("sns", "ListSubscriptionsByTopic", lambda: list(pages.paginate(TopicArn=topic)))
-    return [subscription for page in found for subscription in page["Subscriptions"]]
+    every = [(e["Endpoint"], e["SubscriptionArn"]) for page in found for e in page["Subscriptions"]]
+    return [(address, arn != PENDING) for address, arn in every if arn != DELETED]
