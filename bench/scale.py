@@ -318,10 +318,10 @@ def replay_table() -> str:
         f"time at {REPLAY_MEASURED} runs/s, as measured": f"{DEAD / REPLAY_MEASURED / 60:.0f} min",
         "calls to find them": f"{pages:,} or more Query, {batches:,} BatchGetItem",
         "calls to send them": f"{DEAD:,} UpdateItem, {sends:,} SendMessageBatch",
-        "write units, with one attempt of each": f"{cost['writes']:,}",
-        "read units": f"{cost['reads']:,}",
-        "SQS requests, at most": f"{cost['messages']:,}",
-        "dollars, without Lambda and logs": f"{cost['dollars']:.2f}",
+        "write units, with one attempt of each": f"{cost.writes:,}",
+        "read units": f"{cost.reads:,}",
+        "SQS requests, at most": f"{cost.messages:,}",
+        "dollars, without Lambda and logs": f"{cost.dollars:.2f}",
     }
     return "\n".join(
         ["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows.items())]
