@@ -49,7 +49,7 @@ def erase(
 
 
 def _show_event(call: Invocation, event_id: str, source: str | None) -> None:
-    found = call.client.events.erasable(event_id, source=source)
+    found = call.client.events.plan_erasure(event_id, source=source)
     if call.as_json:
         about = {"source": found.source, "event_id": found.event_id}
         call.output.json({**about, "erased_at": None})
@@ -79,7 +79,7 @@ def _erase_tenant(
     if yes:
         erasure = events.erase_tenant(tenant, source=source, reason=reason, by=call.actor(by))
     else:
-        erasure = events.erasable_of_tenant(tenant, source=source)
+        erasure = events.plan_tenant_erasure(tenant, source=source)
     with call.output.progress("Day", erasure.days) as advance:
         for _ in erasure:
             advance(1)

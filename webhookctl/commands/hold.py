@@ -177,7 +177,7 @@ def approve(  # noqa: PLR0913 - one parameter per option
         return
     _require_no_filter(wanted, yes=yes)
     returned = None if result is None else parsed(result)
-    one = partial(holds.happened, result=returned) if happened else holds.approve
+    one = partial(holds.confirm_effect, result=returned) if happened else holds.approve
     names = {"source": filters.source, "handler": filters.handler, "hold": hold}
     _show(call, one(event_id, **names, reason=reason, by=call.actor(by)))
 

@@ -49,8 +49,8 @@ def _approve(inbox: ConsoleInbox, values: Values) -> str:
 
 def _happened(inbox: ConsoleInbox, values: Values) -> str:
     names = {name: value for name, value in values.items() if name != "happened"}
-    happened = inbox.client.holds.happened
-    return _decided(happened(**{**names, "result": _parsed(values["result"])}, by=inbox.actor))
+    confirm = inbox.client.holds.confirm_effect
+    return _decided(confirm(**{**names, "result": _parsed(values["result"])}, by=inbox.actor))
 
 
 def _parsed(result: str) -> Any:

@@ -281,7 +281,7 @@ class Events:
         require_known(scope.target, source=chosen.source, handler=chosen.handler)
         return Tail(scope, chosen, since=since or scope.clock.now() - BEFORE)
 
-    def erasable(self, event_id: str, *, source: str | None = None) -> ErasableEvent:
+    def plan_erasure(self, event_id: str, *, source: str | None = None) -> ErasableEvent:
         """Returns the event that `erase` would erase, and raises what `erase` would."""
         return find_erasable(self._scope, event_id, source)
 
@@ -299,7 +299,7 @@ class Events:
         """
         return erase_event(self._scope, event_id, source, reason=reason, by=by)
 
-    def erasable_of_tenant(self, tenant: str, *, source: str | None = None) -> TenantErasure:
+    def plan_tenant_erasure(self, tenant: str, *, source: str | None = None) -> TenantErasure:
         """Returns what counts a tenant's events while it is iterated, and erases nothing."""
         return TenantErasure(self._scope, tenant, source, reason="", by=None)
 

@@ -180,12 +180,12 @@ class Holds:
         self._scope = scope
 
     def list(
-        self, wanted: HoldFilter = ALL, *, limit: int | None = None, oldest_first: bool = True
+        self, filters: HoldFilter = ALL, *, limit: int | None = None, oldest_first: bool = True
     ) -> Listing[HeldRun]:
         """Returns the runs that the filter selects.
 
         Args:
-            wanted: the filter.
+            filters: the filter.
             limit: the maximum number.
             oldest_first: whether the run that waits longest precedes the others; otherwise they
                 are those, and in the order, that `approve_all` decides.
@@ -194,13 +194,13 @@ class Holds:
             WrongArgument: while iterated, if nothing is selected by an unknown name.
         """
         return Listing(
-            self._scope, self._list(wanted, limit, oldest_first=oldest_first), limit=limit
+            self._scope, self._list(filters, limit, oldest_first=oldest_first), limit=limit
         )
 
     def _list(
-        self, wanted: HoldFilter, limit: int | None, *, oldest_first: bool
+        self, filters: HoldFilter, limit: int | None, *, oldest_first: bool
     ) -> Iterator[HeldRun]:
-        selected = self._select(wanted)
+        selected = self._select(filters)
         if not oldest_first:
             requests = list(islice(selected, limit))
         elif limit is None:
@@ -215,14 +215,14 @@ class Holds:
         for each in requests:
             yield HeldRun.of(each.run, people.get(each.request) if each.request else None)
 
-    def _select(self, wanted: HoldFilter) -> Iterator[ApprovalRequest]:
+    def _select(self, filters: HoldFilter) -> Iterator[ApprovalRequest]:
         """Yields the requests that the filter selects; raises WrongArgument for unknown names."""
         some = False
-        for hold in filter(wanted.fits, holds(self._scope.ledger())):
+        for hold in filter(filters.fits, holds(self._scope.ledger())):
             some = True
             yield hold
         if not some:
-            source, handler = wanted.source or None, wanted.handler or None
+            source, handler = filters.source or None, filters.handler or None
             require_known(self._scope.target, source=source, handler=handler)
 
     def get(
@@ -264,7 +264,7 @@ class Holds:
         request = self._find_to_change(event_id, source, handler, hold)
         return self._decided(request, self._approvals.approve(request, by=by, reason=reason), by)
 
-    def happened(
+    def confirm_effect(
         self,
         event_id: str,
         result: Any,
@@ -307,7 +307,7 @@ class Holds:
         return self._decided(request, self._approvals.deny(request, by=by, reason=reason), by)
 
     def approve_all(
-        self, wanted: HoldFilter, *, limit: int, reason: str, by: Actor
+        self, filters: HoldFilter, *, limit: int, reason: str, by: Actor
     ) -> Operation[DecidedHold]:
         """Approves the runs that the filter selects, as they are found.
 
@@ -316,14 +316,14 @@ class Holds:
             Unavailable: while iterated, AWS failed; it says what was done.
         """
         decide = partial(self._approvals.approve, by=by, reason=reason)
-        return self._decide_all(AuditedAction.APPROVE, wanted, limit, decide, by=by, reason=reason)
+        return self._decide_all(AuditedAction.APPROVE, filters, limit, decide, by=by, reason=reason)
 
     def deny_all(
-        self, wanted: HoldFilter, *, limit: int, reason: str, by: Actor
+        self, filters: HoldFilter, *, limit: int, reason: str, by: Actor
     ) -> Operation[DecidedHold]:
         """Denies the runs that the filter selects, as `approve_all` approves them."""
         decide = partial(self._approvals.deny, by=by, reason=reason)
-        return self._decide_all(AuditedAction.DENY, wanted, limit, decide, by=by, reason=reason)
+        return self._decide_all(AuditedAction.DENY, filters, limit, decide, by=by, reason=reason)
 
     @property
     def _approvals(self) -> Approvals:
@@ -333,7 +333,7 @@ class Holds:
     def _decide_all(
         self,
         action: AuditedAction,
-        wanted: HoldFilter,
+        filters: HoldFilter,
         limit: int,
         decide: Callable[[ApprovalRequest], Decision],
         *,
@@ -342,14 +342,14 @@ class Holds:
     ) -> Operation[DecidedHold]:
         scope = self._scope
         scope.require_write()
-        if not wanted.subject:
+        if not filters.subject:
             raise WrongArgument("name a subject: one decision is for one subject")
-        about = {name: str(value) for name, value in asdict(wanted).items() if value}
+        about = {name: str(value) for name, value in asdict(filters).items() if value}
 
         def steps(operation: Operation[DecidedHold]) -> Iterator[DecidedHold]:
             with scope.audited(action, by, reason=reason, **about, limit=str(limit)) as counts:
                 operation.counts = counts
-                for each in islice(self._select(wanted), limit):
+                for each in islice(self._select(filters), limit):
                     if operation.ended_by:
                         break
                     outcome = decide(each).outcome

@@ -228,32 +228,32 @@ class RejectedDeliveries:
         self._scope = scope
 
     def list(
-        self, wanted: RejectionFilter = EVERY, *, limit: int | None = None
+        self, filters: RejectionFilter = EVERY, *, limit: int | None = None
     ) -> Listing[Rejection]:
         """Returns the deliveries that the filter selects, newest first.
 
         Raises:
             WrongArgument: no such source is deployed.
         """
-        by_source = self._by_source(wanted, newest_first=True)
+        by_source = self._by_source(filters, newest_first=True)
         newest = merge(*by_source, key=lambda each: each.received_at, reverse=True)
         return Listing(self._scope, map(Rejection.of, newest), limit=limit)
 
     def full_minutes(
-        self, wanted: RejectionFilter = EVERY, *, since: datetime | None = None
+        self, filters: RejectionFilter = EVERY, *, since: datetime | None = None
     ) -> Sequence[FullMinutes]:
         """Returns the minutes of the filter's time in which a source reached the limit.
 
         Args:
-            wanted: the filter.
+            filters: the filter.
             since: where the filter has no start, that of the time.
         """
-        scope, low = self._scope, wanted.since or since
+        scope, low = self._scope, filters.since or since
         found: list[FullMinutes] = []
-        for name in self._scope.sources(wanted.source):
+        for name in self._scope.sources(filters.source):
             full = full_minutes(scope.table, name, now=scope.clock.now())
             listed = takewhile(lambda minute: low is None or minute + MINUTE > low, full)
-            minutes = tuple(m for m in listed if wanted.until is None or m < wanted.until)
+            minutes = tuple(m for m in listed if filters.until is None or m < filters.until)
             if minutes:
                 found.append(FullMinutes(name, minutes))
         return found
@@ -311,7 +311,7 @@ class RejectedDeliveries:
 
     def verify(
         self,
-        wanted: RejectionFilter = EVERY,
+        filters: RejectionFilter = EVERY,
         *,
         limit: int | None = None,
         manifest: Manifest | None = None,
@@ -325,13 +325,13 @@ class RejectedDeliveries:
         """
         sources = self._manifest(manifest)
         verification = self._reverification(sources)
-        chosen = self._chosen(wanted, limit, sources)
+        chosen = self._chosen(filters, limit, sources)
         results = (ReleaseResult.of(verification.check(each)) for each in chosen)
         return Listing(self._scope, results, limit=limit)
 
     def release(
         self,
-        wanted: RejectionFilter = EVERY,
+        filters: RejectionFilter = EVERY,
         *,
         limit: int | None = None,
         manifest: Manifest | None = None,
@@ -350,11 +350,11 @@ class RejectedDeliveries:
         sources = self._manifest(manifest)
         self._require_lanes(sources)
         verification = self._reverification(sources)
-        chosen = self._chosen(wanted, limit, sources)
+        chosen = self._chosen(filters, limit, sources)
 
         def steps(operation: Operation[ReleaseResult]) -> Iterator[ReleaseResult]:
             with scope.audited(
-                AuditedAction.RELEASE, by, reason=reason, **_texts(wanted)
+                AuditedAction.RELEASE, by, reason=reason, **_texts(filters)
             ) as counts:
                 operation.counts = counts
                 for each in chosen:
@@ -386,30 +386,30 @@ class RejectedDeliveries:
         return Reverification(manifest, self._ports, providers=providers.load)
 
     def _by_source(
-        self, wanted: RejectionFilter, *, newest_first: bool = False
+        self, filters: RejectionFilter, *, newest_first: bool = False
     ) -> Sequence[Iterator[RejectedDelivery]]:
         scope = self._scope
-        require_known(scope.target, source=wanted.source or None, handler=None)
-        if impossible := [each for each in wanted.ids if not 0 < len(each) <= ID_LIMIT]:
+        require_known(scope.target, source=filters.source or None, handler=None)
+        if impossible := [each for each in filters.ids if not 0 < len(each) <= ID_LIMIT]:
             raise NotFound(self._unknown(impossible))
         table, now = scope.table, scope.clock.now()
         return [
-            find(table, name, wanted, now=now, newest_first=newest_first)
-            for name in self._scope.sources(wanted.source)
+            find(table, name, filters, now=now, newest_first=newest_first)
+            for name in self._scope.sources(filters.source)
         ]
 
     def _find(self, id_: str, source: str) -> RejectedDelivery:
-        wanted = RejectionFilter(ids=(id_,), source=source)
-        delivery = next(chain.from_iterable(self._by_source(wanted)), None)
+        filters = RejectionFilter(ids=(id_,), source=source)
+        delivery = next(chain.from_iterable(self._by_source(filters)), None)
         if delivery is None:
             raise NotFound(self._unknown([id_]))
         return delivery
 
     def _chosen(
-        self, wanted: RejectionFilter, limit: int | None, manifest: Manifest
+        self, filters: RejectionFilter, limit: int | None, manifest: Manifest
     ) -> Sequence[RejectedDelivery]:
-        found = list(islice(chain.from_iterable(self._by_source(wanted)), limit))
-        missing = set(wanted.ids) - {delivery.id for delivery in found}
+        found = list(islice(chain.from_iterable(self._by_source(filters)), limit))
+        missing = set(filters.ids) - {delivery.id for delivery in found}
         if missing:
             raise NotFound(self._unknown(sorted(missing)))
         for delivery in found:
@@ -431,14 +431,14 @@ def _accepted(counts: Counter[str]) -> str:
     return f"{sum(counts[each] for each in ReleaseOutcome if each.is_stored)} were accepted"
 
 
-def _texts(wanted: RejectionFilter) -> dict[str, str | None]:
+def _texts(filters: RejectionFilter) -> dict[str, str | None]:
     """Returns the filters that are given, for the audit."""
     return {
-        "source": wanted.source,
-        "rejected": ", ".join(wanted.ids),
-        "rejected_for": ", ".join(wanted.reasons),
-        "since": iso(wanted.since),
-        "until": iso(wanted.until),
+        "source": filters.source,
+        "rejected": ", ".join(filters.ids),
+        "rejected_for": ", ".join(filters.reasons),
+        "since": iso(filters.since),
+        "until": iso(filters.until),
     }
 
 

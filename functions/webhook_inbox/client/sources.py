@@ -251,7 +251,7 @@ class Sources:
         )
 
     def redeliver(
-        self, found: Reconciliation, *, reason: str = "", by: Actor
+        self, reconciliation: Reconciliation, *, reason: str = "", by: Actor
     ) -> Operation[MissingEvent]:
         """Requests the missing events again from the provider, oldest first.
 
@@ -261,19 +261,19 @@ class Sources:
         Raises:
             Unavailable: while iterated, AWS failed; it says what was done.
         """
-        scope, hook, log = self._scope, found.hook, found.log
+        scope, hook, log = self._scope, reconciliation.hook, reconciliation.log
         scope.require_write()
         about = {
             "source": hook.source,
             "hook": hook.hook,
-            "since": iso(found.since),
-            "until": iso(found.until),
+            "since": iso(reconciliation.since),
+            "until": iso(reconciliation.until),
         }
 
         def steps(operation: Operation[MissingEvent]) -> Iterator[MissingEvent]:
             with scope.audited(AuditedAction.REDELIVER, by, reason=reason, **about) as counts:
                 operation.counts = counts
-                for number, each in enumerate(found.missing):
+                for number, each in enumerate(reconciliation.missing):
                     if number and not operation.ended_by:
                         scope.clock.sleep(log.pause)
                     result = LEFT if operation.ended_by else _request(log, each, operation)

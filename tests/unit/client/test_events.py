@@ -128,12 +128,12 @@ def test_personal_fields_are_masked_unless_the_audit_has_a_reader(
 def test_a_reading_client_erases_nothing(client: InboxClient, inbox: Inbox) -> None:
     deliver(inbox, 1)
     reader, by = client.reading(), client.actor()
-    assert reader.events.erasable("evt-0").runs == 2
+    assert reader.events.plan_erasure("evt-0").runs == 2
     with pytest.raises(Refused, match="only reads"):
         reader.events.erase("evt-0", reason="asked", by=by)
     with pytest.raises(Refused, match="only reads"):
         reader.events.erase_tenant("acct_7", reason="asked", by=by)
-    counts = reader.events.erasable_of_tenant("acct_7").complete().erased
+    counts = reader.events.plan_tenant_erasure("acct_7").complete().erased
     assert (counts.events, counts.by_source, counts.erased) == (1, {"acme": 1}, 0)
     assert client.events.get("evt-0").event.erased_at is None
     assert audited(inbox) == []

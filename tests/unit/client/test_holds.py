@@ -71,7 +71,7 @@ def test_a_reading_client_decides_nothing(client: InboxClient, inbox: Inbox) -> 
     with pytest.raises(Refused, match="only reads"):
         holds.approve("evt-0", reason=WHY, by=by)
     with pytest.raises(Refused, match="only reads"):
-        holds.happened("evt-0", 7, reason=WHY, by=by)
+        holds.confirm_effect("evt-0", 7, reason=WHY, by=by)
     with pytest.raises(Refused, match="only reads"):
         holds.deny("evt-0", reason=WHY, by=by)
     with pytest.raises(Refused, match="only reads"):
@@ -99,11 +99,11 @@ def test_a_decision_is_audited_before_it_is_made(client: InboxClient, inbox: Inb
 def test_an_effect_that_happened_is_recorded(client: InboxClient, inbox: Inbox) -> None:
     request = hold(inbox, type_="refunded")
     with pytest.raises(Refused, match="has not been done"):
-        client.holds.happened("evt-1", {"id": 7}, reason=WHY, by=client.actor())
+        client.holds.confirm_effect("evt-1", {"id": 7}, reason=WHY, by=client.actor())
     effect(inbox, request.run)
     with pytest.raises(Refused):
-        client.holds.happened("evt-1", object(), reason=WHY, by=client.actor())
-    decision = client.holds.happened("evt-1", {"id": 7}, reason=WHY, by=client.actor())
+        client.holds.confirm_effect("evt-1", object(), reason=WHY, by=client.actor())
+    decision = client.holds.confirm_effect("evt-1", {"id": 7}, reason=WHY, by=client.actor())
     assert (decision.outcome, decision.committed) == (ApprovalOutcome.APPROVED, True)
 
 
