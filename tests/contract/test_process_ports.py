@@ -27,9 +27,9 @@ def randomness(request: pytest.FixtureRequest) -> Randomness:
     return made
 
 
-@pytest.fixture(params=[ThreadExecutor, InlineExecutor])
+@pytest.fixture(params=[ThreadExecutor(), InlineExecutor(ManualClock())], ids=type)
 def executor(request: pytest.FixtureRequest) -> Executor:
-    made: Executor = request.param()
+    made: Executor = request.param
     return made
 
 

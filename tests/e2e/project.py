@@ -49,9 +49,8 @@ def shift_reconciler(functions: Path) -> None:
     shutil.copyfile(HERE / "shifted_clock.py", entry.parent / "shifted_clock.py")
     text = entry.read_text()
     shifted = text.replace(
-        "from webhook_inbox.adapters.system import SystemClock, ThreadParallel",
-        "from reconciler.shifted_clock import ShiftedClock as SystemClock\n"
-        "from webhook_inbox.adapters.system import ThreadParallel",
+        "clock: Final = SystemClock()",
+        "from reconciler.shifted_clock import ShiftedClock\n\nclock: Final = ShiftedClock()",
     )
     assert shifted != text, "the reconciler takes its clock from elsewhere now"
     entry.write_text(shifted)
