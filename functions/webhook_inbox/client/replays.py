@@ -492,7 +492,11 @@ def invoke_replay(target: Target, payload: dict[str, Any]) -> ReplayReport:
         EndedEarly: it failed, maybe after it had sent some runs.
     """
     try:
+        # Without a call, which would write an error to the function's log.
+        ReplayRequest.read(payload)
         return ReplayReport.from_data(invoke(target.client, target.replay_function, payload))
+    except InvalidRequestError as error:
+        raise WrongArgument(str(error)) from error
     except FunctionFailed as error:
         if error.kind == InvalidRequestError.__name__:
             raise WrongArgument(str(error)) from error

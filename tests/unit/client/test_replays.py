@@ -160,3 +160,20 @@ def test_the_errors_of_a_plan(client: InboxClient, cli: Cli) -> None:
     cli.replay.answer = failed("Task timed out")
     with pytest.raises(EndedEarly, match="Task timed out; this call sent nothing"):
         client.replays.plan(DEAD, by=by)
+
+
+@pytest.mark.parametrize(
+    ("filters", "fault"),
+    [
+        (ReplayFilter(), "no filter is given"),
+        (ReplayFilter(where="a =="), "not a JMESPath expression"),
+    ],
+)
+def test_a_wrong_filter_is_refused_without_a_call(
+    client: InboxClient, filters: ReplayFilter, fault: str
+) -> None:
+    function = client.target.client("lambda")
+    before = list(function.payloads)
+    with pytest.raises(WrongArgument, match=fault):
+        client.replays.plan(filters, by=client.actor())
+    assert function.payloads == before

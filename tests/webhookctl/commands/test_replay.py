@@ -175,6 +175,7 @@ def test_the_runs_of_a_named_event_are_stepped_through_once_each(cli: Cli, inbox
 
 def test_a_search_that_ran_out_of_time_is_continued(cli: Cli) -> None:
     report = {"dry_run": True, "matched": 2, "counts": {"would_replay": 2}, "cursor": "c"}
+    report["selection"] = "0123456789ab"
     last = {**report, "matched": 3, "counts": {"would_replay": 3}, "cursor": None, "new_field": 1}
     answers = iter([answered(report), answered(last)])
     cli.replay.invoke = lambda **_: next(answers)  # type: ignore[method-assign]
