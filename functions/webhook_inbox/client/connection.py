@@ -10,6 +10,8 @@ from typing import Final
 
 from webhook_inbox.adapters.aws.account import Clients, SharedClients, loopback_client, resolve
 from webhook_inbox.adapters.aws.cloudformation import describe_stack, template_metadata
+from webhook_inbox.adapters.aws.remedies import remedy
+from webhook_inbox.adapters.aws.sdk_errors import is_error
 from webhook_inbox.client import local_session
 from webhook_inbox.client.errors import Refused, WrongArgument
 from webhook_inbox.client.repository import own_directories
@@ -43,7 +45,7 @@ def connect(selection: Selection, directory: Path | None = None) -> Target:
     Raises:
         WrongArgument: the options contradict each other.
         NotFound: the stack does not exist.
-        Refused: no inbox is selected, or none runs on this machine.
+        Refused: no inbox is selected, none runs on this machine, or a setting of AWS is missing.
     """
     here = directory or Path.cwd()
     named = _named(selection, here)
@@ -54,8 +56,14 @@ def connect(selection: Selection, directory: Path | None = None) -> Target:
                 " machine, or use --stack NAME"
             )
         return _local(here)
-    clients = resolve(selection.profile, selection.region).clients
-    return _stack(named, SharedClients(clients))
+    try:
+        clients = resolve(selection.profile, selection.region).clients
+        return _stack(named, SharedClients(clients))
+    except Exception as error:
+        if not is_error(error):
+            raise
+        # A setting of this machine; the errors of calls are `Unavailable` and `AccessDenied`.
+        raise Refused(f"{error}: {remedy(error)}") from error
 
 
 def _named(selection: Selection, here: Path) -> str:
