@@ -180,7 +180,7 @@ def test_bundles_hold_the_bytecode_of_lambda_s_python_and_no_other(
 
 def test_reservations_below_what_sqs_hands_out_are_refused(tmp_path: Path) -> None:
     app = App(outdir=str(tmp_path), context={"stage": "local", "reserved_concurrency": "1"})
-    with pytest.raises(ConfigurationError, match=r"^reserved_concurrency 1 is below the 2 work"):
+    with pytest.raises(ConfigurationError, match=r"^reserved_concurrency 1 is below the 5 work"):
         InboxStack(app)
 
 
