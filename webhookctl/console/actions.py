@@ -336,7 +336,7 @@ def release(inbox: ConsoleInbox, values: Values, *, limit: int = 1) -> str:
     return f"{counts or 'no delivery found'}."
 
 
-def _wanted(values: Values) -> Values:
+def _with_filter(values: Values) -> Values:
     wanted = RejectionFilter((values["id"],), source=values["source"])
     return {"wanted": wanted, "reason": values["reason"]}
 
@@ -352,7 +352,7 @@ RELEASE = FormAction(
     REASON,
     "/rejected",
     fixed={"yes": True},
-    given=_wanted,
+    given=_with_filter,
 )
 COMPLETE = FormAction(
     "/complete",

@@ -48,7 +48,7 @@ def connect(selection: Selection, directory: Path | None = None) -> Target:
         Refused: no inbox is selected, none runs on this machine, or a setting of AWS is missing.
     """
     here = directory or Path.cwd()
-    named = _named(selection, here)
+    named = _target_name(selection, here)
     if named == LOCAL:
         if selection.profile or selection.region:
             raise WrongArgument(
@@ -66,7 +66,7 @@ def connect(selection: Selection, directory: Path | None = None) -> Target:
         raise Refused(f"{error}: {remedy(error)}") from error
 
 
-def _named(selection: Selection, here: Path) -> str:
+def _target_name(selection: Selection, here: Path) -> str:
     if selection.local and selection.stack:
         raise WrongArgument("--local and --stack are two targets: give one of them")
     named = LOCAL if selection.local else selection.stack or os.environ.get(VARIABLE, "")

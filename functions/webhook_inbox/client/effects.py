@@ -230,11 +230,11 @@ def verdict(run: Run, effects: Sequence[RunEffect], *, now: datetime, program: P
     ]
     undone = [effect.name for effect in effects if effect.name not in {*done, *again}]
     if again:
-        others = f"; {_listed(done)} committed and will not be repeated" if done else ""
+        others = f"; {_join_names(done)} committed and will not be repeated" if done else ""
         return f"the job that {', '.join(again)} started has failed: a retry starts another{others}"
     if done:
-        rest = f"; {_listed(undone)} not committed" if undone else ""
-        return f"retry-safe: {_listed(done)} committed and will not be repeated{rest}"
+        rest = f"; {_join_names(undone)} not committed" if undone else ""
+        return f"retry-safe: {_join_names(done)} committed and will not be repeated{rest}"
     if undone:
         return SAFE
     return f"{SAFE}: none was begun with ctx.effect" if run.attempt_count else ""
@@ -294,5 +294,5 @@ def _started_by(row: Mapping[str, Any], run: Run) -> bool:
     return starter == (run.source, run.event_id, run.handler)
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     return f"{', '.join(names)} {'is' if len(names) == 1 else 'are'}"

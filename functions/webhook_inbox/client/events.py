@@ -100,7 +100,7 @@ class Events:
         """
         scope, now = self._scope, self._scope.clock.now()
         if with_body:
-            overview = self._shown(event_id, source, personal_to, "inbox inspect")
+            overview = self._find_masked(event_id, source, personal_to, "inbox inspect")
         else:
             overview = the_one(scope, event_id, source)
         event = overview.event
@@ -130,11 +130,11 @@ class Events:
 
         See `get`, also for what it raises.
         """
-        overview = self._shown(event_id, source, personal_to, "inbox export")
+        overview = self._find_masked(event_id, source, personal_to, "inbox export")
         now = self._scope.clock.now()
         return EventState.of(overview, now=now, program=self._scope.program)
 
-    def _shown(
+    def _find_masked(
         self, event_id: str, source: str | None, show_to: Actor | None, command: str
     ) -> Overview:
         """Returns the event with its body, whose personal fields are masked unless `show_to`."""

@@ -157,7 +157,7 @@ def without_runs(event: StoredEvent, runs: Sequence[Run]) -> str:
 
 
 def _forced(run: Run, program: Program) -> Command:
-    options = (*_named(run), "--force", "--reason", "TEXT")
+    options = (*_selecting_options(run), "--force", "--reason", "TEXT")
     return program.command("replay", *options, argument=run.event_id)
 
 
@@ -211,11 +211,11 @@ def _held(run: Run, effects: Sequence[RunEffect], program: Program) -> Steps:
 
 def _hold_command(program: Program, hold: HeldRun, verb: str, *more: str) -> Command:
     """Returns the command that approves or denies an approval request."""
-    options = (*_named(hold), "--hold", hold.hold, "--reason", "TEXT", *more)
+    options = (*_selecting_options(hold), "--hold", hold.hold, "--reason", "TEXT", *more)
     return program.command(f"hold {verb}", *options, argument=hold.event_id)
 
 
-def _named(run: Run | HeldRun) -> tuple[str, ...]:
+def _selecting_options(run: Run | HeldRun) -> tuple[str, ...]:
     return ("--source", run.source, "--handler", run.handler)
 
 
@@ -358,7 +358,9 @@ def _dead(run: Run, program: Program) -> Steps:
 
 
 def _stops(run: Run, program: Program) -> Steps:
-    skip = program.command("skip", *_named(run), "--reason", "TEXT", argument=run.event_id)
+    skip = program.command(
+        "skip", *_selecting_options(run), "--reason", "TEXT", argument=run.event_id
+    )
     return (f"Until then later events of {run.ordering_key} wait; to continue without it:", skip)
 
 

@@ -21,13 +21,13 @@ def _scheme(event: StoredEvent, spec: SourceSpec | None) -> Iterator[tuple[str, 
     provider = provider_of(spec)
     if provider is None:
         return
-    yield "Scheme", _named(provider)
+    yield "Scheme", _scheme_of(provider)
     yield "Verified with", _key(event, provider)
     window = provider.window
     yield "Signed time", f"checked, at most {span(window)} old" if window else "not checked"
 
 
-def _named(provider: Provider) -> str:
+def _scheme_of(provider: Provider) -> str:
     if provider.facts is not None:
         return provider.facts.scheme
     return f"signature in {', '.join(sorted(provider.signature_headers)) or 'the request'}"

@@ -29,7 +29,7 @@ def routes(inbox: ConsoleInbox, views: Views, pages: Pages) -> list[Route]:
     def listed(request: Request) -> Response:
         query = request.query_params
         client = inbox.reading()
-        found = client.audit.list(**_wanted(query, inbox.clock.now()), limit=LISTED)
+        found = client.audit.list(**_filters_of(query, inbox.clock.now()), limit=LISTED)
         rows = [(each, request_text(each), _result(each)) for each in found]
         return views.page(
             "audit.html",
@@ -47,7 +47,7 @@ def routes(inbox: ConsoleInbox, views: Views, pages: Pages) -> list[Route]:
     return [Route(PATH, pages.view(listed), methods=["GET"])]
 
 
-def _wanted(query: Mapping[str, str], now: datetime) -> dict[str, Any]:
+def _filters_of(query: Mapping[str, str], now: datetime) -> dict[str, Any]:
     """Returns the filters of the list; raises BadFilter for an unknown action or a wrong window."""
     given: dict[str, Any] = {name: query[name].strip() for name in FILTERS if query.get(name)}
     if "until" not in given:

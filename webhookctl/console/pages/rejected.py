@@ -60,7 +60,7 @@ class RejectedPages:
     def listed(self, request: Request) -> Response:
         """Returns the list."""
         query, client = request.query_params, self._inbox.reading()
-        wanted = self._wanted(query)
+        wanted = self._filter_of(query)
         found = client.rejected.list(wanted, limit=LISTED)
         rows = list(found)
         full = client.rejected.full_minutes(wanted, since=rows[-1].received_at if rows else None)
@@ -126,7 +126,9 @@ class RejectedPages:
         """Returns the page of a dry run; it changes nothing."""
         client = self._inbox.reading()
         manifest = Checkout.required().source_manifest(client.target.stage)
-        results = list(client.rejected.verify(self._wanted(typed), limit=MOST, manifest=manifest))
+        results = list(
+            client.rejected.verify(self._filter_of(typed), limit=MOST, manifest=manifest)
+        )
         counts = Counter(each.result for each in results)
         failing = [each for each in results if each.reason]
         return self._views.page(
@@ -162,11 +164,11 @@ class RejectedPages:
 
     def released(self, _: Request, form: Form) -> str:
         """Releases the valid deliveries of a filter."""
-        values = {"reason": actions.given_reason(form), "wanted": self._wanted(form)}
+        values = {"reason": actions.given_reason(form), "wanted": self._filter_of(form)}
         text = self._inbox.changing(partial(actions.release, limit=MOST), values)
         return self._views.after(f"{PATH}?{_query(form)}", text)
 
-    def _wanted(self, query: Mapping[str, str]) -> RejectionFilter:
+    def _filter_of(self, query: Mapping[str, str]) -> RejectionFilter:
         """Returns the filter; raises BadFilter for an unknown reason and for a wrong time."""
         given = {name: query.get(name, "").strip() for name in FILTERS}
         reason, now = given["rejected_for"], self._inbox.clock.now()

@@ -119,7 +119,7 @@ class _Examination:
         except Rejected as error:
             found = replace(self._explain(error), tried=self._tried)
         else:
-            found = self._named(verified)
+            found = self._diagnose_verified(verified)
         return replace(found, steps=tuple(self._steps(found.failed)))
 
     def _steps(self, failed: VerificationStep | None) -> Iterator[VerificationStep]:
@@ -137,7 +137,7 @@ class _Examination:
             return True  # The delivery's error precedes the fetch.
         return found is not None
 
-    def _named(self, verified: Verified) -> Diagnosis:
+    def _diagnose_verified(self, verified: Verified) -> Diagnosis:
         delivery = replace(self._trial.delivery, verified=True)
         secret = self._trial.secrets[verified.secret] if self._provider.needs_secret else ""
         try:

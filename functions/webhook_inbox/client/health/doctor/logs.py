@@ -37,7 +37,7 @@ def errors(exam: Examination) -> Iterator[CheckResult]:
             number = f"{'at least ' if more else ''}{counted(len(events), 'error')}"
             yield CheckResult.judged(
                 "logs",
-                f"{_role(exam, function)}: {number} within an hour; {age} ago: {_told(last)}"
+                f"{_role(exam, function)}: {number} within an hour; {age} ago: {_error_text(last)}"
                 f"{_others(events, last)}",
                 warning=f"`{follow(group)}` shows them",
             )
@@ -58,13 +58,13 @@ def _role(exam: Examination, function: str) -> str:
 
 def _others(events: Sequence[LoggedError], last: LoggedError) -> str:
     """Returns the other messages with their numbers: anyone can cause the latest one."""
-    kinds = Counter(_told(each).partition(", ")[0] for each in events)
-    del kinds[_told(last).partition(", ")[0]]
+    kinds = Counter(_error_text(each).partition(", ")[0] for each in events)
+    del kinds[_error_text(last).partition(", ")[0]]
     listed = [f"{number} {kind}" for kind, number in kinds.most_common(KINDS)]
     return f"; also {', '.join(listed)}" if listed else ""
 
 
-def _told(event: LoggedError) -> str:
+def _error_text(event: LoggedError) -> str:
     """Returns what a line says; a line of Lambda has other fields than ours."""
     try:
         line = json.loads(event.text)

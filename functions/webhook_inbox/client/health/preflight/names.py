@@ -76,7 +76,7 @@ def collisions(plan: DeploymentPlan, holders: Iterable[Holder]) -> CheckResult:
         return CheckResult.judged(
             "names", f"{counted(len(_fixed(plan)), 'fixed name')}, free or its own"
         )
-    told = "; ".join(map(_told, others))
+    told = "; ".join(map(_holder_text, others))
     return CheckResult.judged("names", told, failure="; ".join(map(_free, others)))
 
 
@@ -85,7 +85,7 @@ def _fixed(plan: DeploymentPlan) -> list[str]:
     return [*template.names(QUEUE, "QueueName"), *template.names(LOG_GROUP, "LogGroupName")]
 
 
-def _told(holder: Holder) -> str:
+def _holder_text(holder: Holder) -> str:
     where = f"belongs to the stack {holder.owner}" if holder.owner else "belongs to no stack"
     return f"{holder.kind} {holder.name} {where}"
 
